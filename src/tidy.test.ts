@@ -14,12 +14,13 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   core: ['base', 'protocol', 'records'],
   world: ['base'],
   storage: ['base', 'records', 'world'],
-  broker: ['base', 'protocol', 'records', 'core', 'world', 'storage'],
-  controller: ['base', 'protocol', 'records', 'core', 'world', 'storage'],
-  client: ['base', 'protocol', 'records', 'core', 'world'],
+  network: ['base', 'protocol', 'world'],
+  broker: ['base', 'protocol', 'records', 'core', 'world', 'storage', 'network'],
+  controller: ['base', 'protocol', 'records', 'core', 'world', 'storage', 'network'],
+  client: ['base', 'protocol', 'records', 'core', 'world', 'network'],
   cli: ['base', 'client', 'world/real'],
   console: ['base', 'client'],
-  sim: ['base', 'protocol', 'records', 'core', 'world', 'storage', 'broker', 'controller', 'client'],
+  sim: ['base', 'protocol', 'records', 'core', 'world', 'storage', 'network', 'broker', 'controller', 'client'],
   'main.ts': ['base', 'broker', 'controller', 'console', 'cli', 'core', 'world'],
 }
 

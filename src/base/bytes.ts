@@ -1,5 +1,5 @@
 import { assert } from './assert.ts'
-import { type Uuid, uuidFromBytes, uuidToBytes } from './uuid.ts'
+import type { Uuid } from './uuid.ts'
 
 /** Bytes from outside that are not what they should be. Expected; whoever decodes turns it into an answer or a close. */
 export class DecodeError extends Error {
@@ -14,6 +14,8 @@ export class ByteReader {
   readonly buffer: Buffer
   position: number
   readonly end: number
+  /** How many more array elements one message may bring: objects take more memory than their bytes. */
+  elementsLeft = 1 << 21
 
   constructor(bytes: Uint8Array, start = 0, end: number = bytes.length) {
     this.buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -82,7 +84,8 @@ export class ByteReader {
   }
 
   uuid(): Uuid {
-    return uuidFromBytes(this.buffer, this.take(16))
+    const at = this.take(16)
+    return this.buffer.toString('base64url', at, at + 16)
   }
 
   /** An unsigned varint of at most 32 bits. */
@@ -218,7 +221,7 @@ export class ByteWriter {
 
   uuid(value: Uuid): void {
     const at = this.reserve(16)
-    uuidToBytes(value).copy(this.buffer, at)
+    assert(this.buffer.write(value, at, 16, 'base64url') === 16, `${value} is no id of 16 bytes`)
   }
 
   uvarint(value: number): void {

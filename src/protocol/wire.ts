@@ -1,0 +1,231 @@
+import { assert } from '#base/assert.ts'
+import { type ByteReader, ByteWriter, DecodeError, uvarintSize } from '#base/bytes.ts'
+import { INT64_MAX, type RecordsHole, type RecordsInput, type UnknownTag } from './schema.ts'
+
+/** What the compiled codecs call. Everything here is about one value on the wire. */
+
+/** A value that does not fit the message's format. */
+export class EncodeError extends Error {
+  override readonly name: string = 'EncodeError'
+}
+
+/** A field has a value, but the version to encode cannot carry it and the table does not let it be left out. */
+export class UnsupportedFieldError extends EncodeError {
+  override readonly name = 'UnsupportedFieldError'
+  readonly schema: string
+  readonly field: string
+  readonly version: number
+
+  constructor(schema: string, field: string, version: number, reason = 'has no place') {
+    super(`${schema}: ${field} ${reason} in version ${version}`)
+    this.schema = schema
+    this.field = field
+    this.version = version
+  }
+}
+
+/** A 64-bit integer that no number holds exactly, where the reader did not ask for bigints. */
+export class UnsafeIntegerError extends DecodeError {}
+
+export const EMPTY_BYTES: Buffer = Buffer.alloc(0)
+const STRING_BYTES_MAX = 0x7fff
+const TAGS_MAX = 1024
+const INT64_MAX_EXACT = 0x7fff_ffff_ffff_ffffn
+
+// Reading
+
+export function int64(r: ByteReader): number {
+  const at = r.take(8)
+  const value = r.buffer.readInt32BE(at) * 0x1_0000_0000 + r.buffer.readUInt32BE(at + 4)
+  if (!Number.isSafeInteger(value)) {
+    throw new UnsafeIntegerError(`the 64-bit integer at byte ${at} is outside of what can be held exactly`)
+  }
+  return value
+}
+
+export function exactInt64(r: ByteReader): number | bigint {
+  const value = r.bigint64()
+  const number = Number(value)
+  return Number.isSafeInteger(number) ? number : value
+}
+
+/** For the fields whose default is the highest integer. */
+export function int64OrMax(r: ByteReader): number {
+  const at = r.position
+  if (r.bigint64() === INT64_MAX_EXACT) return INT64_MAX
+  r.position = at
+  return int64(r)
+}
+
+/** The length before a string; negative for null. */
+export function stringSize(r: ByteReader): number {
+  return r.int16()
+}
+
+export function compactStringSize(r: ByteReader): number {
+  const size = r.uvarint() - 1
+  if (size > STRING_BYTES_MAX) throw new DecodeError(`a string of ${size} bytes before byte ${r.position}`)
+  return size
+}
+
+export function compactSize(r: ByteReader): number {
+  return r.uvarint() - 1
+}
+
+/**
+ * Checks the count of an array before anything is made for it: its elements must fit the bytes that are left, and
+ * the message's budget of elements that cost objects.
+ */
+export function checkCount(r: ByteReader, count: number, elementBytesMin: number, objects: boolean): void {
+  if (count * elementBytesMin > r.remaining) {
+    throw new DecodeError(`${count} elements before byte ${r.position}, ${r.remaining} bytes are left`)
+  }
+  if (objects) {
+    r.elementsLeft -= count
+    if (r.elementsLeft < 0) throw new DecodeError(`too many array elements before byte ${r.position}`)
+  }
+}
+
+export function unexpectedNull(path: string): never {
+  throw new DecodeError(`${path} must not be null`)
+}
+
+export function tagCount(r: ByteReader): number {
+  const count = r.uvarint()
+  if (count > TAGS_MAX) throw new DecodeError(`${count} tagged fields before byte ${r.position}`)
+  return count
+}
+
+export function checkTagEnd(r: ByteReader, end: number, path: string): void {
+  if (r.position !== end) throw new DecodeError(`${path} ends at byte ${r.position}, its tag says ${end}`)
+}
+
+// Writing
+
+export function writeInt64(w: ByteWriter, value: number | bigint): void {
+  w.int64(value === INT64_MAX ? INT64_MAX_EXACT : value)
+}
+
+export function isInt64Max(value: number | bigint): boolean {
+  return value === INT64_MAX || value === INT64_MAX_EXACT
+}
+
+export function writeString(w: ByteWriter, value: string): void {
+  const size = textSize(value)
+  w.int16(size)
+  w.text(value, size)
+}
+
+export function writeCompactString(w: ByteWriter, value: string): void {
+  const size = textSize(value)
+  w.uvarint(size + 1)
+  w.text(value, size)
+}
+
+function textSize(value: string): number {
+  const size = Buffer.byteLength(value)
+  if (size > STRING_BYTES_MAX)
+    throw new EncodeError(`a string of ${size} bytes, at most ${STRING_BYTES_MAX} can be sent`)
+  return size
+}
+
+/** Parts of at least this size are not copied by a {@link PartsWriter}. */
+const PART_BYTES_MIN = 4096
+
+/** A writer that keeps large records and holes beside its buffer instead of copying them into it. */
+export class PartsWriter extends ByteWriter {
+  readonly #splices: { at: number; part: Buffer | RecordsHole }[] = []
+
+  splice(part: Buffer | RecordsHole): void {
+    this.#splices.push({ at: this.position, part })
+  }
+
+  parts(): (Buffer | RecordsHole)[] {
+    const parts: (Buffer | RecordsHole)[] = []
+    let from = 0
+    for (const { at, part } of this.#splices) {
+      if (at > from) parts.push(this.buffer.subarray(from, at))
+      parts.push(part)
+      from = at
+    }
+    if (this.position > from) parts.push(this.buffer.subarray(from, this.position))
+    return parts
+  }
+}
+
+export function recordsSize(value: RecordsInput): number {
+  if (!isList(value)) return partSize(value)
+  let size = 0
+  for (const part of value) size += partSize(part)
+  return size
+}
+
+export function writeRecords(w: ByteWriter, value: RecordsInput): void {
+  if (!isList(value)) writePart(w, value)
+  else for (const part of value) writePart(w, part)
+}
+
+function isList(value: RecordsInput): value is readonly (Uint8Array | RecordsHole)[] {
+  return Array.isArray(value)
+}
+
+function partSize(part: Uint8Array | RecordsHole): number {
+  return part instanceof Uint8Array ? part.length : part.size
+}
+
+function writePart(w: ByteWriter, part: Uint8Array | RecordsHole): void {
+  if (!(part instanceof Uint8Array)) {
+    assert(w instanceof PartsWriter, 'a hole in records can only be encoded by encodeParts')
+    if (part.size > 0) w.splice(part)
+  } else if (w instanceof PartsWriter && part.length >= PART_BYTES_MIN) {
+    w.splice(Buffer.isBuffer(part) ? part : Buffer.from(part.buffer, part.byteOffset, part.byteLength))
+  } else {
+    w.bytes(part)
+  }
+}
+
+/** Leaves one byte for the size of a tagged field; {@link closeTag} moves the field when its size takes more. */
+export function openTag(w: ByteWriter): number {
+  return w.reserve(1)
+}
+
+export function closeTag(w: ByteWriter, at: number): void {
+  const start = at + 1
+  const end = w.position
+  const size = end - start
+  if (size < 0x80) {
+    w.buffer[at] = size
+    return
+  }
+  const extra = uvarintSize(size) - 1
+  w.reserve(extra)
+  w.buffer.copyWithin(start + extra, start, end)
+  w.position = at
+  w.uvarint(size)
+  w.position = end + extra
+}
+
+/** Writes the unknown tags below `limit`, from the one at `index` on. Returns the index of the next one. */
+export function writeUnknownTags(w: ByteWriter, tags: readonly UnknownTag[], index: number, limit: number): number {
+  let next = index
+  for (; next < tags.length; next++) {
+    const { tag, data } = tags[next] as UnknownTag
+    if (tag >= limit) break
+    w.uvarint(tag)
+    w.uvarint(data.length)
+    w.bytes(data)
+  }
+  return next
+}
+
+export function sortedTags(tags: readonly UnknownTag[]): readonly UnknownTag[] {
+  return tags.length < 2 ? tags : tags.toSorted((a, b) => a.tag - b.tag)
+}
+
+export function unsupportedField(message: string, field: string, version: number): never {
+  throw new UnsupportedFieldError(message, field, version)
+}
+
+export function unsupportedNull(message: string, field: string, version: number): never {
+  throw new UnsupportedFieldError(message, field, version, 'must not be null')
+}

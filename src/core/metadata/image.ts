@@ -1,0 +1,569 @@
+import type { Epoch, NodeId, Offset, ProducerId } from '#base/units.ts'
+import type { Uuid } from '#base/uuid.ts'
+import type {
+  AccessControlEntryRecord,
+  DelegationTokenRecord,
+  PartitionChangeRecord,
+  PartitionRecord,
+  RegisterBrokerRecord,
+  RegisterControllerRecord,
+  UserScramCredentialRecord,
+} from '#protocol/records/metadata-records.ts'
+import { CONFIG_TOPIC, type ConfigResource, configResourceKey } from './config-resource.ts'
+import { MetadataDelta } from './delta.ts'
+import type { FoldedRecord, MetadataRecord } from './record.ts'
+import { snapshotRecords } from './snapshot.ts'
+
+/** Stand in the place of a replica's directory (KIP-858): not known as its record is older than directories, ... */
+export const MIGRATING_DIRECTORY: Uuid = 'AAAAAAAAAAAAAAAAAAAAAA'
+/** ... to be chosen by its broker, ... */
+export const UNASSIGNED_DIRECTORY: Uuid = 'AAAAAAAAAAAAAAAAAAAAAQ'
+/** ... or offline, whichever it was. */
+export const LOST_DIRECTORY: Uuid = 'AAAAAAAAAAAAAAAAAAAAAg'
+
+/** Whether a new leader may still lack records that were committed (KIP-704). */
+export const LEADER_RECOVERED = 0
+export const LEADER_RECOVERING = 1
+
+/** A partition at one moment. Never changed: a change makes a new one, so an old one can be kept and compared. */
+export interface PartitionImage {
+  /** In the order of the assignment: the first is the preferred leader. */
+  readonly replicas: readonly NodeId[]
+  /** Directory of each replica, in the order of `replicas`. */
+  readonly directories: readonly Uuid[]
+  readonly isr: readonly NodeId[]
+  readonly removingReplicas: readonly NodeId[]
+  readonly addingReplicas: readonly NodeId[]
+  readonly eligibleLeaderReplicas: readonly NodeId[]
+  readonly lastKnownElr: readonly NodeId[]
+  readonly leader: NodeId
+  readonly leaderRecoveryState: number
+  readonly leaderEpoch: Epoch
+  /** Counts every change. */
+  readonly partitionEpoch: Epoch
+}
+
+export interface TopicImage {
+  readonly name: string
+  readonly id: Uuid
+  /** By partition index, dense from 0. */
+  readonly partitions: readonly PartitionImage[]
+}
+
+export interface EndpointImage {
+  readonly name: string
+  readonly host: string
+  readonly port: number
+  /** 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL. */
+  readonly securityProtocol: number
+}
+
+export interface FeatureRange {
+  readonly min: number
+  readonly max: number
+}
+
+export interface BrokerImage {
+  readonly id: NodeId
+  /** The offset of the registration's record. */
+  readonly epoch: Offset
+  /** A fresh id of each start of the process. */
+  readonly incarnationId: Uuid
+  readonly endPoints: readonly EndpointImage[]
+  readonly features: ReadonlyMap<string, FeatureRange>
+  readonly rack: string | null
+  readonly fenced: boolean
+  readonly inControlledShutdown: boolean
+  readonly logDirs: readonly Uuid[]
+  /** Directories that take no new replicas (KIP-1066); null where the broker does not say. */
+  readonly cordonedLogDirs: readonly Uuid[] | null
+}
+
+export interface ControllerImage {
+  readonly id: NodeId
+  readonly incarnationId: Uuid
+  readonly endPoints: readonly EndpointImage[]
+  readonly features: ReadonlyMap<string, FeatureRange>
+}
+
+export interface QuotaEntity {
+  readonly entityType: string
+  /** Null is the default entity of its type. */
+  readonly entityName: string | null
+}
+
+export interface QuotaImage {
+  readonly entity: readonly QuotaEntity[]
+  readonly values: ReadonlyMap<string, number>
+}
+
+const NO_CONFIG: ReadonlyMap<string, string> = new Map()
+const NO_NODES: readonly NodeId[] = []
+
+/** Unfenced and not about to leave: may lead, and may be in an ISR. */
+export function isActive(broker: BrokerImage | undefined): boolean {
+  return broker !== undefined && !broker.fenced && !broker.inControlledShutdown
+}
+
+interface MutableTopic extends TopicImage {
+  readonly partitions: PartitionImage[]
+}
+
+/**
+ * The state of the cluster: the fold of the metadata log, in brokers and controllers alike. `apply` is the only way in
+ * and takes every record; one that it does not know, or that speaks of something that is not there, changes nothing and
+ * is counted in `skipped`.
+ */
+export class MetadataImage {
+  readonly #topics = new Map<Uuid, MutableTopic>()
+  readonly #topicIds = new Map<string, Uuid>()
+  readonly #configs = new Map<string, ConfigResource & { values: Map<string, string> }>()
+  readonly #brokers = new Map<NodeId, BrokerImage>()
+  readonly #controllers = new Map<NodeId, ControllerImage>()
+  readonly #features = new Map<string, number>()
+  readonly #quotas = new Map<string, { entity: readonly QuotaEntity[]; values: Map<string, number> }>()
+  readonly #acls = new Map<Uuid, AccessControlEntryRecord>()
+  readonly #scram = new Map<string, UserScramCredentialRecord>()
+  readonly #tokens = new Map<string, DelegationTokenRecord>()
+  #nextProducerId: ProducerId = 0
+  #producerIdsOwner: { brokerId: NodeId; brokerEpoch: Offset } = { brokerId: -1, brokerEpoch: -1 }
+  #offset: Offset = -1
+  #epoch: Epoch = -1
+  #skipped = 0
+  /** Records of a transaction of the metadata log that is still open (KIP-868); none of them counts before its end. */
+  #open: FoldedRecord[] | undefined
+  readonly #follows: boolean
+  #delta: MetadataDelta | undefined
+
+  /** With `deltas`, what changes is noted for `takeDelta`. */
+  constructor(options: { readonly deltas?: boolean } = {}) {
+    this.#follows = options.deltas ?? false
+  }
+
+  /** Offset of the last record applied, -1 before the first. It is also the epoch of the finalized features. */
+  get offset(): Offset {
+    return this.#offset
+  }
+
+  /** Leader epoch of the last record applied. */
+  get epoch(): Epoch {
+    return this.#epoch
+  }
+
+  /** How many records were left out because they are unknown or speak of something that is not there. */
+  get skipped(): number {
+    return this.#skipped
+  }
+
+  /** Whether records of an open transaction are held back. */
+  get inTransaction(): boolean {
+    return this.#open !== undefined
+  }
+
+  get topics(): ReadonlyMap<Uuid, TopicImage> {
+    return this.#topics
+  }
+
+  get topicIds(): ReadonlyMap<string, Uuid> {
+    return this.#topicIds
+  }
+
+  topic(id: Uuid): TopicImage | undefined {
+    return this.#topics.get(id)
+  }
+
+  topicByName(name: string): TopicImage | undefined {
+    const id = this.#topicIds.get(name)
+    return id === undefined ? undefined : this.#topics.get(id)
+  }
+
+  partition(topicId: Uuid, index: number): PartitionImage | undefined {
+    return this.#topics.get(topicId)?.partitions[index]
+  }
+
+  /** What was set for a resource, by name; empty if nothing was. Broker '' holds what all brokers share. */
+  config(type: number, name: string): ReadonlyMap<string, string> {
+    return this.#configs.get(configResourceKey(type, name))?.values ?? NO_CONFIG
+  }
+
+  /** Every resource that has something set. */
+  configs(): Iterable<ConfigResource & { readonly values: ReadonlyMap<string, string> }> {
+    return this.#configs.values()
+  }
+
+  get brokers(): ReadonlyMap<NodeId, BrokerImage> {
+    return this.#brokers
+  }
+
+  broker(id: NodeId): BrokerImage | undefined {
+    return this.#brokers.get(id)
+  }
+
+  get controllers(): ReadonlyMap<NodeId, ControllerImage> {
+    return this.#controllers
+  }
+
+  /** Finalized features by name; level 0 is not in it. */
+  get features(): ReadonlyMap<string, number> {
+    return this.#features
+  }
+
+  feature(name: string): number {
+    return this.#features.get(name) ?? 0
+  }
+
+  get metadataVersion(): number {
+    return this.feature('metadata.version')
+  }
+
+  get nextProducerId(): ProducerId {
+    return this.#nextProducerId
+  }
+
+  /** Who got the last block of producer ids. */
+  get producerIdsOwner(): { readonly brokerId: NodeId; readonly brokerEpoch: Offset } {
+    return this.#producerIdsOwner
+  }
+
+  quotas(): Iterable<QuotaImage> {
+    return this.#quotas.values()
+  }
+
+  get acls(): ReadonlyMap<Uuid, AccessControlEntryRecord> {
+    return this.#acls
+  }
+
+  scramCredentials(): Iterable<UserScramCredentialRecord> {
+    return this.#scram.values()
+  }
+
+  scramCredential(user: string, mechanism: number): UserScramCredentialRecord | undefined {
+    return this.#scram.get(`${mechanism}:${user}`)
+  }
+
+  /** Delegation tokens by their id. */
+  get tokens(): ReadonlyMap<string, DelegationTokenRecord> {
+    return this.#tokens
+  }
+
+  /** What changed since it was last asked, undefined if nothing did. Only for an image made with `deltas`. */
+  takeDelta(): MetadataDelta | undefined {
+    const delta = this.#delta
+    this.#delta = undefined
+    return delta
+  }
+
+  /** The records that make this image out of an empty one, in Kafka's order of a snapshot. */
+  snapshotRecords(): Iterable<MetadataRecord> {
+    return snapshotRecords(this)
+  }
+
+  apply(record: FoldedRecord, offset: Offset, epoch: Epoch): void {
+    this.#offset = offset
+    this.#epoch = epoch
+    if (record.type === 'BeginTransaction') {
+      this.#open = []
+    } else if (record.type === 'EndTransaction') {
+      const records = this.#open ?? []
+      this.#open = undefined
+      for (const each of records) this.#count(each)
+    } else if (record.type === 'AbortTransaction') {
+      this.#open = undefined
+    } else if (this.#open !== undefined) {
+      this.#open.push(record)
+    } else {
+      this.#count(record)
+    }
+  }
+
+  #count(record: FoldedRecord): void {
+    if (!this.#fold(record)) this.#skipped++
+  }
+
+  #changes(): MetadataDelta | undefined {
+    if (!this.#follows) return undefined
+    this.#delta ??= new MetadataDelta()
+    return this.#delta
+  }
+
+  /** Whether the record was known and about something that is there. */
+  #fold(record: FoldedRecord): boolean {
+    switch (record.type) {
+      case 'RegisterBroker':
+        return this.#registerBroker(record.value)
+      case 'UnregisterBroker':
+        if (!this.#brokers.delete(record.value.brokerId)) return false
+        this.#changes()?.brokers.add(record.value.brokerId)
+        return true
+      case 'FenceBroker':
+        return this.#changeBroker(record.value.id, { fenced: true })
+      case 'UnfenceBroker':
+        return this.#changeBroker(record.value.id, { fenced: false })
+      case 'BrokerRegistrationChange': {
+        const { brokerId, fenced, inControlledShutdown, logDirs, cordonedLogDirs } = record.value
+        return this.#changeBroker(brokerId, {
+          ...(fenced !== 0 && { fenced: fenced > 0 }),
+          ...(inControlledShutdown !== 0 && { inControlledShutdown: inControlledShutdown > 0 }),
+          ...(logDirs.length > 0 && { logDirs }),
+          ...(cordonedLogDirs !== null && { cordonedLogDirs }),
+        })
+      }
+      case 'RegisterController':
+        return this.#registerController(record.value)
+      case 'Topic': {
+        const { name, topicId } = record.value
+        this.#topics.set(topicId, { name, id: topicId, partitions: [] })
+        this.#topicIds.set(name, topicId)
+        this.#changes()?.topicCreated(topicId)
+        return true
+      }
+      case 'RemoveTopic':
+        return this.#removeTopic(record.value.topicId)
+      case 'Partition':
+        return this.#putPartition(record.value)
+      case 'PartitionChange':
+        return this.#changePartition(record.value)
+      case 'ClearElr':
+        return this.#clearElr(record.value.topicName)
+      case 'Config': {
+        const { resourceType, resourceName, name, value } = record.value
+        return this.#setConfig(resourceType, resourceName, name, value)
+      }
+      case 'FeatureLevel': {
+        const { name, featureLevel } = record.value
+        if (featureLevel === 0) this.#features.delete(name)
+        else this.#features.set(name, featureLevel)
+        const changes = this.#changes()
+        if (changes !== undefined) changes.features = true
+        return true
+      }
+      case 'ProducerIds': {
+        const { nextProducerId, brokerId, brokerEpoch } = record.value
+        this.#nextProducerId = nextProducerId
+        this.#producerIdsOwner = { brokerId, brokerEpoch }
+        return true
+      }
+      case 'ClientQuota': {
+        const { entity, key, value, remove } = record.value
+        return this.#setQuota(entity, key, remove ? undefined : value)
+      }
+      case 'AccessControlEntry':
+        this.#acls.set(record.value.id, record.value)
+        return this.#securityChanged()
+      case 'RemoveAccessControlEntry':
+        if (!this.#acls.delete(record.value.id)) return false
+        return this.#securityChanged()
+      case 'UserScramCredential':
+        this.#scram.set(`${record.value.mechanism}:${record.value.name}`, ownBytes(record.value))
+        return this.#securityChanged()
+      case 'RemoveUserScramCredential':
+        if (!this.#scram.delete(`${record.value.mechanism}:${record.value.name}`)) return false
+        return this.#securityChanged()
+      case 'DelegationToken':
+        this.#tokens.set(record.value.tokenId, record.value)
+        return this.#securityChanged()
+      case 'RemoveDelegationToken':
+        if (!this.#tokens.delete(record.value.tokenId)) return false
+        return this.#securityChanged()
+      case 'NoOp':
+      case 'ZkMigrationState':
+      case 'BeginTransaction':
+      case 'EndTransaction':
+      case 'AbortTransaction':
+        return true
+      case 'Unknown':
+        return false
+    }
+  }
+
+  #securityChanged(): boolean {
+    const changes = this.#changes()
+    if (changes !== undefined) changes.security = true
+    return true
+  }
+
+  #registerBroker(record: RegisterBrokerRecord): boolean {
+    this.#brokers.set(record.brokerId, {
+      id: record.brokerId,
+      epoch: record.brokerEpoch,
+      incarnationId: record.incarnationId,
+      endPoints: endPointsOf(record),
+      features: featuresOf(record),
+      rack: record.rack,
+      fenced: record.fenced,
+      inControlledShutdown: record.inControlledShutdown,
+      logDirs: record.logDirs,
+      cordonedLogDirs: record.cordonedLogDirs,
+    })
+    this.#changes()?.brokers.add(record.brokerId)
+    return true
+  }
+
+  #changeBroker(id: NodeId, change: Partial<BrokerImage>): boolean {
+    const broker = this.#brokers.get(id)
+    if (broker === undefined) return false
+    this.#brokers.set(id, { ...broker, ...change })
+    this.#changes()?.brokers.add(id)
+    return true
+  }
+
+  #registerController(record: RegisterControllerRecord): boolean {
+    this.#controllers.set(record.controllerId, {
+      id: record.controllerId,
+      incarnationId: record.incarnationId,
+      endPoints: endPointsOf(record),
+      features: featuresOf(record),
+    })
+    this.#changes()?.controllers.add(record.controllerId)
+    return true
+  }
+
+  #removeTopic(id: Uuid): boolean {
+    const topic = this.#topics.get(id)
+    if (topic === undefined) return false
+    this.#topics.delete(id)
+    if (this.#topicIds.get(topic.name) === id) this.#topicIds.delete(topic.name)
+    this.#configs.delete(configResourceKey(CONFIG_TOPIC, topic.name))
+    this.#changes()?.topicDeleted(topic)
+    return true
+  }
+
+  #putPartition(record: PartitionRecord): boolean {
+    const topic = this.#topics.get(record.topicId)
+    if (topic === undefined) return false
+    const { replicas, directories } = record
+    topic.partitions[record.partitionId] = {
+      replicas,
+      directories: directories.length === replicas.length ? directories : replicas.map(() => MIGRATING_DIRECTORY),
+      isr: record.isr,
+      removingReplicas: orNone(record.removingReplicas),
+      addingReplicas: orNone(record.addingReplicas),
+      eligibleLeaderReplicas: orNone(record.eligibleLeaderReplicas),
+      lastKnownElr: orNone(record.lastKnownElr),
+      leader: record.leader,
+      leaderRecoveryState: record.leaderRecoveryState,
+      leaderEpoch: record.leaderEpoch,
+      partitionEpoch: record.partitionEpoch,
+    }
+    this.#changes()?.partitionChanged(record.topicId, record.partitionId)
+    return true
+  }
+
+  #changePartition(record: PartitionChangeRecord): boolean {
+    const topic = this.#topics.get(record.topicId)
+    const before = topic?.partitions[record.partitionId]
+    if (topic === undefined || before === undefined) return false
+    topic.partitions[record.partitionId] = changedPartition(before, record)
+    this.#changes()?.partitionChanged(record.topicId, record.partitionId)
+    return true
+  }
+
+  /** Forgets the eligible leaders of one topic, or of all if the name is empty: `min.insync.replicas` has changed. */
+  #clearElr(name: string): boolean {
+    for (const topic of name === '' ? this.#topics.values() : [this.topicByName(name)]) {
+      if (topic === undefined) return false
+      const partitions = topic.partitions as PartitionImage[]
+      for (const [index, partition] of partitions.entries()) {
+        if (partition.eligibleLeaderReplicas.length === 0 && partition.lastKnownElr.length === 0) continue
+        const partitionEpoch = partition.partitionEpoch + 1
+        partitions[index] = { ...partition, eligibleLeaderReplicas: NO_NODES, lastKnownElr: NO_NODES, partitionEpoch }
+        this.#changes()?.partitionChanged(topic.id, index)
+      }
+    }
+    return true
+  }
+
+  #setConfig(type: number, resourceName: string, name: string, value: string | null): boolean {
+    const key = configResourceKey(type, resourceName)
+    let resource = this.#configs.get(key)
+    if (value !== null) {
+      if (resource === undefined) {
+        resource = { type, name: resourceName, values: new Map() }
+        this.#configs.set(key, resource)
+      }
+      resource.values.set(name, value)
+    } else {
+      resource?.values.delete(name)
+      if (resource?.values.size === 0) this.#configs.delete(key)
+    }
+    this.#changes()?.configs.set(key, { type, name: resourceName })
+    return true
+  }
+
+  #setQuota(entity: readonly QuotaEntity[], quota: string, value: number | undefined): boolean {
+    const sorted = [...entity].sort((a, b) => (a.entityType < b.entityType ? -1 : 1))
+    const key = JSON.stringify(sorted.map(e => [e.entityType, e.entityName]))
+    let quotas = this.#quotas.get(key)
+    if (value !== undefined) {
+      if (quotas === undefined) {
+        quotas = { entity, values: new Map() }
+        this.#quotas.set(key, quotas)
+      }
+      quotas.values.set(quota, value)
+    } else {
+      quotas?.values.delete(quota)
+      if (quotas?.values.size === 0) this.#quotas.delete(key)
+    }
+    const changes = this.#changes()
+    if (changes !== undefined) changes.quotas = true
+    return true
+  }
+}
+
+/** Decoded bytes are views of what they came from, which the image must not hold on to. */
+function ownBytes(credential: UserScramCredentialRecord): UserScramCredentialRecord {
+  const { salt, storedKey, serverKey } = credential
+  return {
+    ...credential,
+    salt: Buffer.from(salt),
+    storedKey: Buffer.from(storedKey),
+    serverKey: Buffer.from(serverKey),
+  }
+}
+
+function orNone(nodes: readonly NodeId[] | null): readonly NodeId[] {
+  return nodes === null || nodes.length === 0 ? NO_NODES : nodes
+}
+
+function endPointsOf(record: RegisterBrokerRecord | RegisterControllerRecord): EndpointImage[] {
+  return record.endPoints.map(({ name, host, port, securityProtocol }) => ({ name, host, port, securityProtocol }))
+}
+
+function featuresOf(record: RegisterBrokerRecord | RegisterControllerRecord): Map<string, FeatureRange> {
+  return new Map(record.features.map(f => [f.name, { min: f.minSupportedVersion, max: f.maxSupportedVersion }]))
+}
+
+/**
+ * What a change record makes of a partition. The leader epoch rises when the leader changes (also to none) or when a
+ * replica of the old list is not in the new one; the partition epoch always rises.
+ */
+export function changedPartition(before: PartitionImage, record: PartitionChangeRecord): PartitionImage {
+  const replicas = record.replicas ?? before.replicas
+  const leader = record.leader === -2 ? before.leader : record.leader
+  const newEpoch = record.leader !== -2
+  return {
+    replicas,
+    directories: directoriesAfter(before, replicas, record.directories),
+    isr: record.isr ?? before.isr,
+    removingReplicas: record.removingReplicas === null ? before.removingReplicas : orNone(record.removingReplicas),
+    addingReplicas: record.addingReplicas === null ? before.addingReplicas : orNone(record.addingReplicas),
+    eligibleLeaderReplicas:
+      record.eligibleLeaderReplicas === null ? before.eligibleLeaderReplicas : orNone(record.eligibleLeaderReplicas),
+    lastKnownElr: record.lastKnownElr === null ? before.lastKnownElr : orNone(record.lastKnownElr),
+    leader,
+    leaderRecoveryState: record.leaderRecoveryState === -1 ? before.leaderRecoveryState : record.leaderRecoveryState,
+    leaderEpoch: newEpoch ? before.leaderEpoch + 1 : before.leaderEpoch,
+    partitionEpoch: before.partitionEpoch + 1,
+  }
+}
+
+/** Directories by the new order of replicas: as said, else as before, else not known. */
+function directoriesAfter(
+  before: PartitionImage,
+  replicas: readonly NodeId[],
+  said: readonly Uuid[] | null,
+): readonly Uuid[] {
+  if (said !== null && said.length === replicas.length) return said
+  if (replicas === before.replicas) return before.directories
+  return replicas.map(replica => before.directories[before.replicas.indexOf(replica)] ?? MIGRATING_DIRECTORY)
+}

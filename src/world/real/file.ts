@@ -1,0 +1,118 @@
+import fs from 'node:fs'
+import { type File, WorldError } from '../world.ts'
+import { worldError } from './errors.ts'
+
+/** A descriptor whose reads and writes run on the thread pool. */
+export class RealFile implements File {
+  readonly descriptor: number
+  readonly path: string
+  #sends = 0
+  #closing: (() => void) | undefined
+  #closed = false
+
+  constructor(descriptor: number, path: string) {
+    this.descriptor = descriptor
+    this.path = path
+  }
+
+  size(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      fs.fstat(this.descriptor, (error, stat) => {
+        if (error) reject(worldError(error, `size of ${this.path}`))
+        else resolve(stat.size)
+      })
+    })
+  }
+
+  read(into: Uint8Array, position: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      let filled = 0
+      const next = (): void => {
+        fs.read(this.descriptor, into, filled, into.length - filled, position + filled, (error, count) => {
+          filled += count
+          if (error) reject(worldError(error, `read ${into.length} bytes at ${position} of ${this.path}`))
+          else if (count === 0 || filled === into.length) resolve(filled)
+          else next()
+        })
+      }
+      next()
+    })
+  }
+
+  write(parts: readonly Uint8Array[], position: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let size = 0
+      for (const part of parts) size += part.length
+      const next = (rest: readonly Uint8Array[], at: number, left: number): void => {
+        const done = (error: NodeJS.ErrnoException | null, count: number): void => {
+          if (error) reject(worldError(error, `write ${size} bytes at ${position} of ${this.path}`))
+          else if (count === left) resolve()
+          // The system took only a part; nothing at all would go on for ever.
+          else if (count === 0) reject(new WorldError('EIO', `write at ${at} of ${this.path}: nothing was taken`))
+          else next(partsFrom(rest, count), at + count, left - count)
+        }
+        const only = rest.length === 1 ? rest[0] : undefined
+        if (only === undefined) fs.writev(this.descriptor, rest, at, done)
+        else fs.write(this.descriptor, only, 0, only.length, at, done)
+      }
+      if (size === 0) resolve()
+      else next(parts, position, size)
+    })
+  }
+
+  truncate(size: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      fs.ftruncate(this.descriptor, size, error => {
+        if (error) reject(worldError(error, `truncate ${this.path} to ${size} bytes`))
+        else resolve()
+      })
+    })
+  }
+
+  sync(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      fs.fdatasync(this.descriptor, error => {
+        if (error) reject(worldError(error, `sync ${this.path}`))
+        else resolve()
+      })
+    })
+  }
+
+  close(): Promise<void> {
+    if (this.#closed) return Promise.resolve()
+    this.#closed = true
+    return new Promise((resolve, reject) => {
+      const close = (): void => {
+        fs.close(this.descriptor, error => {
+          if (error) reject(worldError(error, `close ${this.path}`))
+          else resolve()
+        })
+      }
+      if (this.#sends === 0) close()
+      else this.#closing = close
+    })
+  }
+
+  /** Keeps the descriptor open until `release`, though `close` be called. */
+  hold(): void {
+    this.#sends++
+  }
+
+  release(): void {
+    if (--this.#sends === 0) this.#closing?.()
+  }
+}
+
+/** What is left of the parts after the first `count` bytes. */
+function partsFrom(parts: readonly Uint8Array[], count: number): Uint8Array[] {
+  const rest: Uint8Array[] = []
+  let skip = count
+  for (const part of parts) {
+    if (skip >= part.length) skip -= part.length
+    else {
+      rest.push(skip === 0 ? part : part.subarray(skip))
+      skip = 0
+    }
+  }
+  return rest
+}

@@ -1,0 +1,240 @@
+import net from 'node:net'
+import { assert } from '#base/assert.ts'
+import type { Address, File, Sink, Socket, WorldError } from '../world.ts'
+import { worldError } from './errors.ts'
+import { RealFile } from './file.ts'
+import { FileSend } from './file-send.ts'
+
+/** Bytes that leave in order: ready ones, or a range of a file. */
+type Queued = readonly Uint8Array[] | FileSend
+
+/** The part of Node's socket that has no public name: the connection itself, which another socket can be built on. */
+interface WithHandle {
+  _handle: Handle | null
+}
+
+interface Handle {
+  readonly fd?: number
+}
+
+/** An IPv4 address in its own form, also when it came through an IPv6 socket. */
+export function plainHost(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice('::ffff:'.length) : address
+}
+
+/**
+ * A connection. Reads go straight into the sink's buffers: Node can do that only for a socket that was told so when it
+ * was made, so the connection is moved out of the socket that accepted or dialled it into one of our own.
+ */
+export class RealSocket implements Socket {
+  readonly local: Address
+  readonly remote: Address
+  #socket: net.Socket
+  #sink: Sink | undefined
+  #error: Error | undefined
+  #closed = false
+  #ending = false
+  #paused = false
+  /** Everything behind a range of a file that is being sent, and that range first. */
+  readonly #queue: Queued[] = []
+  #queueBytes = 0
+  /** Whether the sink waits to be told that all has left. */
+  #owesDrained = false
+
+  constructor(socket: net.Socket) {
+    this.#socket = socket
+    this.local = { host: plainHost(socket.localAddress ?? ''), port: socket.localPort ?? 0 }
+    this.remote = { host: plainHost(socket.remoteAddress ?? ''), port: socket.remotePort ?? 0 }
+    // Between being made and being attached an error would have no listener and end the process.
+    socket.on('error', this.#onError)
+  }
+
+  attach(sink: Sink): void {
+    assert(this.#sink === undefined, 'a socket is attached once')
+    this.#sink = sink
+    const first = this.#socket
+    const handle = (first as unknown as WithHandle)._handle
+    if (handle === null || first.destroyed) {
+      queueMicrotask(this.#onClose)
+      return
+    }
+    const moved = socketAround(handle, () => sink.space(), this.#onRead)
+    if (moved === undefined) {
+      first.on('data', this.#onData)
+    } else {
+      ;(first as unknown as WithHandle)._handle = null
+      first.destroy()
+      this.#socket = moved
+      moved.on('error', this.#onError)
+    }
+    this.#socket.on('drain', this.#onDrain)
+    this.#socket.on('close', this.#onClose)
+    if (!this.#paused) this.#socket.resume()
+  }
+
+  write(parts: readonly Uint8Array[]): void {
+    if (this.#closed || this.#ending) return
+    if (this.#queue.length > 0) {
+      this.#queue.push(parts)
+      for (const part of parts) this.#queueBytes += part.length
+    } else {
+      this.#writeNow(parts)
+    }
+    if (this.queuedBytes > 0) this.#owesDrained = true
+  }
+
+  sendFile(file: File, position: number, size: number): void {
+    if (this.#closed || this.#ending || size === 0) return
+    assert(file instanceof RealFile, 'a socket of the system sends files of the system')
+    this.#queue.push(new FileSend(file, position, size))
+    this.#queueBytes += size
+    this.#owesDrained = true
+    if (this.#queue.length === 1) this.#work()
+  }
+
+  /** 0 already when the system took everything at once; `drained` follows only if it is not. */
+  get queuedBytes(): number {
+    return this.#queueBytes + this.#socket.writableLength
+  }
+
+  pause(): void {
+    this.#paused = true
+    if (this.#sink !== undefined) this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#paused = false
+    if (this.#sink !== undefined) this.#socket.resume()
+  }
+
+  end(): void {
+    if (this.#ending || this.#closed) return
+    this.#ending = true
+    if (this.#queue.length === 0) this.#endNow()
+  }
+
+  destroy(): void {
+    this.#ending = true
+    this.#dropQueue()
+    this.#socket.destroy()
+  }
+
+  /** Sends, and closes without waiting for the other side's end: it may never come. */
+  #endNow(): void {
+    this.#socket.destroySoon()
+  }
+
+  #writeNow(parts: readonly Uint8Array[]): void {
+    const socket = this.#socket
+    if (parts.length === 1) {
+      socket.write(parts[0] as Uint8Array)
+      return
+    }
+    socket.cork()
+    for (const part of parts) socket.write(part)
+    socket.uncork()
+  }
+
+  /** Goes on with what waits: bytes at once, a range of a file only when nothing else is under way. */
+  readonly #work = (): void => {
+    while (!this.#closed) {
+      const next = this.#queue[0]
+      if (next === undefined) {
+        if (this.#ending) this.#endNow()
+        else if (this.#socket.writableLength === 0) this.#tellDrained()
+        return
+      }
+      if (!(next instanceof FileSend)) {
+        for (const part of next) this.#queueBytes -= part.length
+        this.#queue.shift()
+        this.#writeNow(next)
+        continue
+      }
+      // Node still has bytes that must go first; `drain` comes back here.
+      if (this.#socket.writableLength > 0 || next.busy) return
+      const descriptor = (this.#socket as unknown as WithHandle)._handle?.fd ?? -1
+      const before = next.left
+      const step = next.step(descriptor, this.#onSendStep)
+      this.#queueBytes -= before - next.left
+      if (step === 'wait') return
+      if (step === 'done') this.#queue.shift()
+    }
+    this.#dropQueue()
+  }
+
+  readonly #onSendStep = (outcome: { sent: number; chunk?: Uint8Array; error?: WorldError }): void => {
+    if (this.#closed) {
+      this.#dropQueue()
+      return
+    }
+    if (outcome.error !== undefined) {
+      // The answer is half sent and cannot be finished.
+      this.#socket.destroy(outcome.error)
+      return
+    }
+    this.#queueBytes -= outcome.sent
+    if (outcome.chunk !== undefined) this.#socket.write(outcome.chunk)
+    const first = this.#queue[0]
+    if (first instanceof FileSend && first.left === 0 && !first.busy) this.#queue.shift()
+    this.#work()
+  }
+
+  readonly #onRead = (count: number): boolean => {
+    if (!this.#closed) this.#sink?.received(count)
+    return !this.#paused
+  }
+
+  /** The way without moved connections: Node's buffer, copied into the sink's. */
+  readonly #onData = (bytes: Uint8Array): void => {
+    const sink = this.#sink
+    for (let at = 0; sink !== undefined && at < bytes.length && !this.#closed && !this.#socket.destroyed; ) {
+      const space = sink.space()
+      const count = Math.min(space.length, bytes.length - at)
+      space.set(bytes.subarray(at, at + count))
+      at += count
+      sink.received(count)
+    }
+  }
+
+  readonly #onDrain = (): void => {
+    if (this.#queue.length > 0) this.#work()
+    else if (this.#socket.writableLength === 0) this.#tellDrained()
+  }
+
+  #tellDrained(): void {
+    if (!this.#owesDrained || this.#closed) return
+    this.#owesDrained = false
+    this.#sink?.drained()
+  }
+
+  readonly #onError = (error: Error): void => {
+    this.#error = error
+  }
+
+  readonly #onClose = (): void => {
+    if (this.#closed) return
+    this.#closed = true
+    this.#dropQueue()
+    const error = this.#error
+    this.#sink?.closed(
+      error === undefined ? undefined : worldError(error, `connection with ${this.remote.host}:${this.remote.port}`),
+    )
+  }
+
+  #dropQueue(): void {
+    for (const queued of this.#queue) if (queued instanceof FileSend) queued.drop()
+    this.#queue.length = 0
+    this.#queueBytes = 0
+  }
+}
+
+function socketAround(
+  handle: Handle,
+  buffer: () => Uint8Array,
+  callback: (count: number) => boolean,
+): net.Socket | undefined {
+  if (process.env.TIDEMARK_NO_NATIVE === '1' || typeof handle.fd !== 'number') return undefined
+  // The size that makes `drain` come whenever all has left, and not only after a large backlog.
+  const options = { handle, onread: { buffer, callback }, highWaterMark: 1 }
+  return new net.Socket(options as unknown as net.SocketConstructorOpts)
+}

@@ -1,0 +1,41 @@
+import { WorldError } from '#world/world.ts'
+
+/** A disk that failed or is full: KAFKA_STORAGE_ERROR on the wire. The log that throws it cures itself when the disk does. */
+export class StorageError extends Error {
+  override readonly name = 'StorageError'
+  readonly code = 'KAFKA_STORAGE_ERROR'
+  /** The operating system's name for it: ENOSPC, EIO, EROFS, ... */
+  readonly cause: string
+  readonly folder: string
+
+  constructor(cause: string, folder: string, message: string) {
+    super(message)
+    this.cause = cause
+    this.folder = folder
+  }
+}
+
+/** What a disk's failure means for users of the log; a failure of our own passes as it is. */
+export function storageError(error: unknown, folder: string): StorageError {
+  if (error instanceof StorageError) return error
+  if (!(error instanceof WorldError)) throw error
+  return new StorageError(error.code, folder, `${folder}: ${error.message}`)
+}
+
+/** What an operator can do about it, for the log line. */
+export function cureOf(code: string): string {
+  switch (code) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return 'free space on this file system or lower the retention of its topics; writes go on by themselves'
+    case 'EROFS':
+    case 'EACCES':
+    case 'EPERM':
+      return 'make the folder writable for this process; writes go on by themselves'
+    case 'EMFILE':
+    case 'ENFILE':
+      return 'raise the limit of open files (ulimit -n); writes go on by themselves'
+    default:
+      return 'check the disk and the kernel log; writes go on by themselves once the disk takes them'
+  }
+}

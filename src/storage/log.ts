@@ -87,7 +87,7 @@ export class Log {
   }
   /** A leader begins: its epoch starts at `offset`. */
   assignEpoch(_epoch: Epoch, _offset: Offset): void {
-    return unbuilt()
+    unbuilt()
   }
   get latestEpoch(): Epoch | undefined {
     return unbuilt()
@@ -99,10 +99,10 @@ export class Log {
     return unbuilt()
   }
   appendAborted(_transaction: AbortedTransaction): void {
-    return unbuilt()
+    unbuilt()
   }
   configure(_config: LogConfig): void {
-    return unbuilt()
+    unbuilt()
   }
   roll(): Promise<void> {
     return unbuilt()
@@ -114,7 +114,7 @@ export class Log {
     return unbuilt()
   }
   deleteRecordsBefore(_offset: Offset): void {
-    return unbuilt()
+    unbuilt()
   }
   retain(_now: Millis, _highWatermark: Offset): Promise<void> {
     return unbuilt()

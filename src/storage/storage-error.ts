@@ -5,12 +5,12 @@ export class StorageError extends Error {
   override readonly name = 'StorageError'
   readonly code = 'KAFKA_STORAGE_ERROR'
   /** The operating system's name for it: ENOSPC, EIO, EROFS, ... */
-  readonly cause: string
+  readonly errno: string
   readonly folder: string
 
-  constructor(cause: string, folder: string, message: string) {
+  constructor(errno: string, folder: string, message: string) {
     super(message)
-    this.cause = cause
+    this.errno = errno
     this.folder = folder
   }
 }

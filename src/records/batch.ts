@@ -82,7 +82,8 @@ function isExactInt64(buffer: Buffer, at: number): boolean {
   return Number.isSafeInteger(buffer.readInt32BE(at) * TWO_32 + buffer.readUInt32BE(at + 4))
 }
 
-function writeInt64(buffer: Buffer, at: number, value: number): void {
+/** Writes a number that is an exact integer as 64 bits. */
+export function writeInt64(buffer: Buffer, at: number, value: number): void {
   const high = Math.floor(value / TWO_32)
   buffer.writeInt32BE(high, at)
   buffer.writeUInt32BE(value - high * TWO_32, at + 4)

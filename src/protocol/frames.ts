@@ -2,7 +2,7 @@ import { assert } from '#base/assert.ts'
 import { type ByteReader, DecodeError } from '#base/bytes.ts'
 import { API, type Api, apiByKey } from './apis.ts'
 import { decode, encode } from './codec.ts'
-import { RequestHeader, ResponseHeader } from './messages/headers.ts'
+import * as headers from './messages/headers.ts'
 import type { InputOf, RecordsHole, Schema } from './schema.ts'
 import { PartsWriter } from './wire.ts'
 
@@ -26,6 +26,13 @@ function isFlexible(apiKey: number, version: number): boolean {
   return api !== undefined && version >= api.flexibleFrom
 }
 
+export interface RequestHeader {
+  readonly apiKey: number
+  readonly apiVersion: number
+  readonly correlationId: number
+  readonly clientId: string | null
+}
+
 /**
  * Reads the header of a request and leaves the reader at the message. A key or version that we do not have is the
  * caller's to judge: with an unknown key the header is read as far as the client id.
@@ -33,13 +40,14 @@ function isFlexible(apiKey: number, version: number): boolean {
 export function decodeRequestHeader(reader: ByteReader): RequestHeader {
   const start = reader.position
   const apiKey = reader.int16()
-  const version = reader.int16()
+  const apiVersion = reader.int16()
   reader.position = start
-  return decode(RequestHeader, requestHeaderVersion(apiKey, version), reader)
+  const { correlationId, clientId } = decode(headers.RequestHeader, requestHeaderVersion(apiKey, apiVersion), reader)
+  return { apiKey, apiVersion, correlationId, clientId }
 }
 
-export function decodeResponseHeader(apiKey: number, version: number, reader: ByteReader): ResponseHeader {
-  return decode(ResponseHeader, responseHeaderVersion(apiKey, version), reader)
+export function decodeResponseHeader(apiKey: number, version: number, reader: ByteReader): headers.ResponseHeader {
+  return decode(headers.ResponseHeader, responseHeaderVersion(apiKey, version), reader)
 }
 
 /** What a whole frame is encoded into; see `encodeParts`. */
@@ -54,7 +62,7 @@ export function encodeRequestFrame<Q extends Schema>(
   const writer = new PartsWriter()
   writer.reserve(4)
   const requestHeader = { requestApiKey: api.key, requestApiVersion: version, ...header }
-  encode(RequestHeader, requestHeaderVersion(api.key, version), requestHeader, writer)
+  encode(headers.RequestHeader, requestHeaderVersion(api.key, version), requestHeader, writer)
   encode(api.request, version, message, writer)
   return withSize(writer)
 }
@@ -67,7 +75,7 @@ export function encodeResponseFrame<R extends Schema>(
 ): FrameParts {
   const writer = new PartsWriter()
   writer.reserve(4)
-  encode(ResponseHeader, responseHeaderVersion(api.key, version), { correlationId }, writer)
+  encode(headers.ResponseHeader, responseHeaderVersion(api.key, version), { correlationId }, writer)
   encode(api.response, version, message, writer)
   return withSize(writer)
 }
@@ -84,11 +92,6 @@ export function sizeOfParts(parts: FrameParts): number {
   let size = 0
   for (const part of parts) size += Buffer.isBuffer(part) ? part.length : part.size
   return size
-}
-
-export interface FrameReaderOptions {
-  /** The largest frame that is taken, without its size field: `socket.request.max.bytes`. */
-  readonly frameBytesMax: number
 }
 
 const BUFFER_BYTES_MIN = 4 << 10
@@ -112,8 +115,9 @@ export class FrameReader {
   #large: { readonly size: number; buffer: Buffer; filled: number } | undefined
   #spaceBytes = 0
 
-  constructor(options: FrameReaderOptions) {
-    this.#frameBytesMax = options.frameBytesMax
+  /** `frameBytesMax` is the largest frame that is taken, without its size field: `socket.request.max.bytes`. */
+  constructor(frameBytesMax: number) {
+    this.#frameBytesMax = frameBytesMax
   }
 
   /** Whether a frame has begun and not ended: what it means when the connection ends here. */

@@ -1,0 +1,217 @@
+import type { Millis } from '#base/units.ts'
+import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
+import type { Produced } from '#core/partition/leader.ts'
+import { type Answer, HANG_UP, NO_ANSWER, type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
+import type { ProduceRequest, ProduceResponse } from '#protocol/messages/produce.ts'
+import type { InputOf } from '#protocol/schema.ts'
+import { isTransactional, producerId, sizeInBytes, stampLogAppendTime } from '#records/batch.ts'
+import { validateProduced } from '#records/produced.ts'
+import type { Broker } from '../broker.ts'
+import type { Partition, ProduceToken } from '../partitions/partition.ts'
+
+/**
+ * Produce (0), versions 3-13; advertised from 0, since clients infer features from that (KAFKA-18659).
+ * - Each partition's records must be exactly one batch of magic 2; a refused one leaves nothing behind.
+ * - acks=0 has no answer; on an error the connection is closed, so that the client looks for the reason.
+ * - v8: errors of single records and a message. v10: the current leader. v13: topics by id.
+ * - Left out until transactions come: batches with the transactional bit are refused.
+ */
+export function produce(broker: Broker): ServedApi {
+  return serve({
+    api: API.Produce,
+    advertised: [0, 13],
+    handle: (request, call) => new ProduceCall(broker, request, call.apiVersion, call.clientId).run(),
+  })
+}
+
+type TopicResponse = NonNullable<InputOf<typeof ProduceResponse>['responses']>[number]
+type PartitionResponse = NonNullable<TopicResponse['partitionResponses']>[number]
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** One request on its way through all of its partitions. */
+class ProduceCall {
+  readonly #broker: Broker
+  readonly #request: ProduceRequest
+  readonly #version: number
+  readonly #clientId: string | null
+  readonly #responses: TopicResponse[] = []
+  readonly #tokens: Token[] = []
+  #unsettled = 0
+  #finish: ((answer: Answer<InputOf<typeof ProduceResponse>>) => void) | undefined
+
+  constructor(broker: Broker, request: ProduceRequest, version: number, clientId: string | null) {
+    this.#broker = broker
+    this.#request = request
+    this.#version = version
+    this.#clientId = clientId
+  }
+
+  run(): Answer<InputOf<typeof ProduceResponse>> | Promise<Answer<InputOf<typeof ProduceResponse>>> {
+    const acks = this.#request.acks
+    // Partitions may settle in this very turn; the call must not be finished before all were asked.
+    this.#unsettled = 1
+    for (const { name, topicId, partitionData } of this.#request.topicData) {
+      const partitionResponses: PartitionResponse[] = []
+      this.#responses.push({ name, topicId, partitionResponses })
+      for (const { index, records } of partitionData) {
+        const response: Mutable<PartitionResponse> = { index, errorCode: ErrorCode.NONE, baseOffset: -1 }
+        partitionResponses.push(response)
+        this.#produce(name, topicId, index, records, acks, response)
+      }
+    }
+    this.#unsettled--
+    if (this.#unsettled === 0) return this.#answer()
+    return new Promise(resolve => {
+      const timeout = this.#broker.deadlines.after(this.#request.timeoutMs, () => this.#timedOut())
+      this.#finish = answer => {
+        this.#broker.deadlines.cancel(timeout)
+        resolve(answer)
+      }
+    })
+  }
+
+  settled(): void {
+    this.#unsettled--
+    if (this.#unsettled > 0) return
+    const finish = this.#finish
+    this.#finish = undefined
+    finish?.(this.#answer())
+  }
+
+  #produce(
+    name: string,
+    topicId: Uuid,
+    index: number,
+    records: Buffer | null,
+    acks: number,
+    response: Mutable<PartitionResponse>,
+  ): void {
+    if (acks !== -1 && acks !== 0 && acks !== 1) {
+      refuse(response, 'INVALID_REQUIRED_ACKS', `acks must be -1, 0 or 1, not ${acks}`)
+      return
+    }
+    const found = this.#broker.partitions.find(this.#version >= 13 ? undefined : name, topicId, index)
+    if (typeof found === 'string') {
+      refuse(response, found, undefined)
+      this.#nameLeader(name, topicId, index, response)
+      return
+    }
+    if (this.#broker.isInternal(found.topic) && this.#clientId !== '__admin_client') {
+      refuse(response, 'INVALID_TOPIC_EXCEPTION', `${found.topic} is written by the brokers alone`)
+      return
+    }
+    if (records === null || records.length === 0) {
+      refuse(response, 'INVALID_RECORD', 'a partition without records')
+      return
+    }
+    const terms = this.#broker.partitions.terms(found)
+    const problem = validateProduced(records, 0, records.length, {
+      ...terms.produced,
+      apiVersion: this.#version,
+      now: this.#broker.world.clock.now(),
+    })
+    if (problem !== undefined) {
+      refuse(response, problem.code, problem.message)
+      if (problem.recordErrors !== undefined) {
+        response.recordErrors = problem.recordErrors.map(({ batchIndex, message }) => ({
+          batchIndex,
+          batchIndexErrorMessage: message,
+        }))
+      }
+      return
+    }
+    if (isTransactional(records, 0) || (this.#request.transactionalId !== null && producerId(records, 0) >= 0)) {
+      refuse(response, 'INVALID_TXN_STATE', 'transactions are not served yet')
+      return
+    }
+    const batch = this.#broker.recompressed(records, terms)
+    let appendTime: Millis = -1
+    if (terms.produced.timestampType === 'LogAppendTime') {
+      appendTime = this.#broker.world.clock.now()
+      stampLogAppendTime(batch, 0, appendTime)
+    }
+    const token = new Token(this, found, response, appendTime)
+    this.#tokens.push(token)
+    this.#unsettled++
+    found.produce(batch, 0, sizeInBytes(batch, 0), acks, token)
+  }
+
+  #answer(): Answer<InputOf<typeof ProduceResponse>> {
+    if (this.#request.acks === 0) {
+      const failed = this.#responses.some(topic => topic.partitionResponses?.some(each => each.errorCode !== 0))
+      return failed ? HANG_UP : NO_ANSWER
+    }
+    for (const token of this.#tokens) {
+      if (token.response.errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER) {
+        this.#nameLeader(token.partition.topic, token.partition.topicId, token.partition.index, token.response)
+      }
+    }
+    return { responses: this.#responses, nodeEndpoints: this.#broker.leaderEndpoints(leadersIn(this.#responses)) }
+  }
+
+  #timedOut(): void {
+    for (const token of this.#tokens) token.timedOut()
+  }
+
+  #nameLeader(name: string, topicId: Uuid, index: number, response: Mutable<PartitionResponse>): void {
+    if (response.errorCode !== ErrorCode.NOT_LEADER_OR_FOLLOWER) return
+    const image = this.#broker.metadata.image
+    const topic = topicId === ZERO_UUID ? image.topicByName(name) : image.topic(topicId)
+    const partition = topic?.partitions[index]
+    if (partition !== undefined) {
+      response.currentLeader = { leaderId: partition.leader, leaderEpoch: partition.leaderEpoch }
+    }
+  }
+}
+
+function* leadersIn(responses: readonly TopicResponse[]): Generator<number> {
+  for (const topic of responses) {
+    for (const partition of topic.partitionResponses ?? []) {
+      if (partition.currentLeader?.leaderId !== undefined) yield partition.currentLeader.leaderId
+    }
+  }
+}
+
+/** One partition of a call. */
+class Token implements ProduceToken {
+  readonly response: Mutable<PartitionResponse>
+  readonly partition: Partition
+  readonly #call: ProduceCall
+  readonly #appendTime: Millis
+  #settled = false
+
+  constructor(call: ProduceCall, partition: Partition, response: Mutable<PartitionResponse>, appendTime: Millis) {
+    this.#call = call
+    this.partition = partition
+    this.response = response
+    this.#appendTime = appendTime
+  }
+
+  settle(produced: Produced<ProduceToken>): void {
+    if (this.#settled) return
+    this.#settled = true
+    if (produced.error !== undefined) {
+      refuse(this.response, produced.error, produced.message)
+    } else {
+      this.response.baseOffset = produced.baseOffset
+      this.response.logAppendTimeMs = this.#appendTime
+      this.response.logStartOffset = this.partition.log.startOffset
+    }
+    this.#call.settled()
+  }
+
+  timedOut(): void {
+    if (this.#settled) return
+    this.#settled = true
+    refuse(this.response, 'REQUEST_TIMED_OUT', 'the replicas did not confirm in time; the records may still be written')
+    this.#call.settled()
+  }
+}
+
+function refuse(response: Mutable<PartitionResponse>, error: ErrorName, message: string | undefined): void {
+  response.errorCode = ErrorCode[error]
+  response.baseOffset = -1
+  response.errorMessage = message ?? null
+}

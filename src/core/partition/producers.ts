@@ -1,0 +1,250 @@
+import { type Epoch, INT32_MAX, type Millis, type Offset, type ProducerId } from '#base/units.ts'
+import {
+  baseOffset,
+  baseSequence,
+  isControl,
+  lastOffset,
+  lastOffsetDelta,
+  lastSequence,
+  maxTimestamp,
+  producerEpoch,
+  producerId,
+} from '#records/batch.ts'
+
+/** How many of a producer's last batches are remembered, so that a repeat is known as one (KIP-98, KAFKA-5494). */
+const BATCHES_REMEMBERED = 5
+
+/** A producer as the `.snapshot` files of a log hold it (schema ProducerSnapshot). */
+export interface ProducerSnapshotEntry {
+  readonly producerId: ProducerId
+  readonly epoch: Epoch
+  /** Of the last batch; -1 when there is none. */
+  readonly lastSequence: number
+  readonly lastOffset: Offset
+  /** Last offset minus first offset of the last batch. */
+  readonly offsetDelta: number
+  readonly timestamp: Millis
+  readonly coordinatorEpoch: Epoch
+  /** First offset of the open transaction, -1 when there is none. */
+  readonly currentTxnFirstOffset: Offset
+}
+
+interface Batch {
+  readonly epoch: Epoch
+  readonly firstSequence: number
+  readonly lastSequence: number
+  readonly firstOffset: Offset
+  readonly lastOffset: Offset
+  readonly timestamp: Millis
+}
+
+interface Producer {
+  epoch: Epoch
+  coordinatorEpoch: Epoch
+  currentTxnFirstOffset: Offset
+  timestamp: Millis
+  /** The newest last, at most BATCHES_REMEMBERED; all of the current epoch. */
+  batches: Batch[]
+  /** Admitted, and not yet in the log. Forgotten when their write fails. */
+  pending: Batch[]
+}
+
+export type ProducerVerdict =
+  | { readonly kind: 'new' }
+  /** Written before (or being written): answered with where it was put. */
+  | {
+      readonly kind: 'duplicate'
+      readonly firstOffset: Offset
+      readonly lastOffset: Offset
+      readonly timestamp: Millis
+    }
+  | {
+      readonly kind: 'refused'
+      readonly error: 'OUT_OF_ORDER_SEQUENCE_NUMBER' | 'INVALID_PRODUCER_EPOCH'
+      readonly message: string
+    }
+
+const NEW: ProducerVerdict = { kind: 'new' }
+
+/**
+ * What one partition knows of the idempotent producers that wrote to it: the fold of its log's batch headers. A batch
+ * is checked against what the log holds and what is on its way there, so that a pipelining producer is judged by what
+ * it sent before.
+ */
+export class ProducerStates {
+  readonly #producers = new Map<ProducerId, Producer>()
+  readonly #withPending = new Set<Producer>()
+
+  get size(): number {
+    return this.#producers.size
+  }
+
+  /** Judges a batch that carries a producer id. Changes nothing. */
+  check(buffer: Buffer, at: number): ProducerVerdict {
+    const id = producerId(buffer, at)
+    const producer = this.#producers.get(id)
+    const epoch = producerEpoch(buffer, at)
+    if (producer === undefined) return NEW // expired or never seen: any sequence (KIP-360)
+    const newest = producer.pending.at(-1) ?? producer.batches.at(-1)
+    const currentEpoch = Math.max(producer.epoch, newest?.epoch ?? -1)
+    if (epoch < currentEpoch) {
+      return {
+        kind: 'refused',
+        error: 'INVALID_PRODUCER_EPOCH',
+        message: `producer ${id} wrote with epoch ${epoch}, but epoch ${currentEpoch} has taken over`,
+      }
+    }
+    const first = baseSequence(buffer, at)
+    const last = lastSequence(buffer, at)
+    if (epoch > currentEpoch) {
+      return first === 0 ? NEW : outOfOrder(id, first, `a new epoch ${epoch} starts at sequence 0`)
+    }
+    if (newest === undefined || newest.epoch !== epoch) {
+      return NEW // only markers were written in this epoch, or nothing is left of it
+    }
+    const known = find(producer.pending, first, last) ?? find(producer.batches, first, last)
+    if (known !== undefined && known.epoch === epoch) {
+      return {
+        kind: 'duplicate',
+        firstOffset: known.firstOffset,
+        lastOffset: known.lastOffset,
+        timestamp: known.timestamp,
+      }
+    }
+    const expected = newest.lastSequence === INT32_MAX ? 0 : newest.lastSequence + 1
+    return first === expected ? NEW : outOfOrder(id, first, `expected sequence ${expected}`)
+  }
+
+  /** Notes a batch that was judged new and has its offset, before it is in the log. */
+  admit(buffer: Buffer, at: number): void {
+    const producer = this.#producer(producerId(buffer, at), producerEpoch(buffer, at))
+    producer.pending.push(batchOf(buffer, at))
+    this.#withPending.add(producer)
+  }
+
+  /** What was admitted below this offset is in the log now. */
+  stored(endOffset: Offset): void {
+    for (const producer of this.#withPending) {
+      while (producer.pending.length > 0 && (producer.pending[0] as Batch).lastOffset < endOffset) {
+        remember(producer, producer.pending.shift() as Batch)
+      }
+      if (producer.pending.length === 0) this.#withPending.delete(producer)
+    }
+  }
+
+  /** What was admitted and is not in the log will not get there. */
+  forgetPending(): void {
+    for (const producer of this.#withPending) producer.pending = []
+    this.#withPending.clear()
+  }
+
+  /** Folds a batch that is in the log: at recovery, or as a follower. */
+  apply(buffer: Buffer, at: number): void {
+    const id = producerId(buffer, at)
+    if (id < 0) return
+    const producer = this.#producer(id, producerEpoch(buffer, at))
+    if (isControl(buffer, at)) {
+      producer.epoch = Math.max(producer.epoch, producerEpoch(buffer, at))
+      producer.timestamp = maxTimestamp(buffer, at)
+      producer.currentTxnFirstOffset = -1
+      return
+    }
+    remember(producer, batchOf(buffer, at))
+  }
+
+  /** Starts again from a snapshot of the log. */
+  restore(entries: readonly ProducerSnapshotEntry[]): void {
+    this.#producers.clear()
+    this.#withPending.clear()
+    for (const entry of entries) {
+      const producer = this.#producer(entry.producerId, entry.epoch)
+      producer.epoch = entry.epoch
+      producer.coordinatorEpoch = entry.coordinatorEpoch
+      producer.currentTxnFirstOffset = entry.currentTxnFirstOffset
+      producer.timestamp = entry.timestamp
+      if (entry.lastSequence < 0) continue
+      producer.batches.push({
+        epoch: entry.epoch,
+        firstSequence: sequenceBefore(entry.lastSequence, entry.offsetDelta),
+        lastSequence: entry.lastSequence,
+        firstOffset: entry.lastOffset - entry.offsetDelta,
+        lastOffset: entry.lastOffset,
+        timestamp: entry.timestamp,
+      })
+    }
+  }
+
+  /** What a `.snapshot` file holds: the last batch of each producer below an offset, on its way to the log or in it. */
+  snapshot(below: Offset): ProducerSnapshotEntry[] {
+    const entries: ProducerSnapshotEntry[] = []
+    for (const [id, producer] of this.#producers) {
+      const last = producer.pending.findLast(batch => batch.lastOffset < below) ?? producer.batches.at(-1)
+      if (last === undefined && producer.epoch < 0) continue
+      entries.push({
+        producerId: id,
+        epoch: last?.epoch ?? producer.epoch,
+        lastSequence: last?.lastSequence ?? -1,
+        lastOffset: last?.lastOffset ?? -1,
+        offsetDelta: last === undefined ? 0 : last.lastOffset - last.firstOffset,
+        timestamp: last?.timestamp ?? producer.timestamp,
+        coordinatorEpoch: producer.coordinatorEpoch,
+        currentTxnFirstOffset: producer.currentTxnFirstOffset,
+      })
+    }
+    return entries
+  }
+
+  /** Forgets producers that have not written since `before` and have no open transaction (producer.id.expiration.ms). */
+  expire(before: Millis): void {
+    for (const [id, producer] of this.#producers) {
+      if (producer.pending.length === 0 && producer.currentTxnFirstOffset < 0 && producer.timestamp < before) {
+        this.#producers.delete(id)
+      }
+    }
+  }
+
+  #producer(id: ProducerId, epoch: Epoch): Producer {
+    let producer = this.#producers.get(id)
+    if (producer === undefined) {
+      producer = { epoch, coordinatorEpoch: -1, currentTxnFirstOffset: -1, timestamp: -1, batches: [], pending: [] }
+      this.#producers.set(id, producer)
+    }
+    return producer
+  }
+}
+
+function outOfOrder(id: ProducerId, first: number, why: string): ProducerVerdict {
+  return {
+    kind: 'refused',
+    error: 'OUT_OF_ORDER_SEQUENCE_NUMBER',
+    message: `producer ${id} sent sequence ${first}; ${why}`,
+  }
+}
+
+function find(batches: readonly Batch[], first: number, last: number): Batch | undefined {
+  return batches.find(batch => batch.firstSequence === first && batch.lastSequence === last)
+}
+
+function remember(producer: Producer, batch: Batch): void {
+  if (batch.epoch !== producer.epoch || batch.firstSequence < 0) producer.batches = []
+  producer.epoch = batch.epoch
+  producer.timestamp = batch.timestamp
+  producer.batches.push(batch)
+  if (producer.batches.length > BATCHES_REMEMBERED) producer.batches.shift()
+}
+
+function batchOf(buffer: Buffer, at: number): Batch {
+  return {
+    epoch: producerEpoch(buffer, at),
+    firstSequence: baseSequence(buffer, at),
+    lastSequence: lastSequence(buffer, at),
+    firstOffset: lastOffset(buffer, at) - lastOffsetDelta(buffer, at),
+    lastOffset: baseOffset(buffer, at) + lastOffsetDelta(buffer, at),
+    timestamp: maxTimestamp(buffer, at),
+  }
+}
+
+/** Sequences wrap from 2147483647 to 0. */
+function sequenceBefore(sequence: number, steps: number): number {
+  return sequence >= steps ? sequence - steps : INT32_MAX - (steps - sequence) + 1
+}

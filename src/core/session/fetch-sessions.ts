@@ -1,0 +1,204 @@
+import { INT32_MAX, type Millis, type Offset } from '#base/units.ts'
+import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
+import type { FetchRequest } from '#protocol/messages/fetch.ts'
+
+/** A partition that a fetch asks for, as the request or its session has it. */
+export interface FetchedPartition {
+  /** Zero below version 13. */
+  readonly topicId: Uuid
+  /** Undefined while no topic with the id is known. */
+  topic: string | undefined
+  readonly index: number
+  fetchOffset: Offset
+  /** Bytes. */
+  maxBytes: number
+  currentLeaderEpoch: number
+  lastFetchedEpoch: number
+  /** Of a follower, -1 of a consumer. */
+  followerLogStart: Offset
+  /** What the session's client was told last; -1 before. */
+  sentHighWatermark: Offset
+  sentLogStart: Offset
+}
+
+export type FetchContext =
+  /** No session: all that was asked is answered. */
+  | { readonly kind: 'sessionless'; readonly partitions: readonly FetchedPartition[] }
+  /** A new session: all is answered, later only what changed. */
+  | { readonly kind: 'full'; readonly partitions: readonly FetchedPartition[]; readonly session: FetchSession }
+  | { readonly kind: 'incremental'; readonly partitions: readonly FetchedPartition[]; readonly session: FetchSession }
+  | {
+      readonly kind: 'refused'
+      readonly error: 'FETCH_SESSION_ID_NOT_FOUND' | 'INVALID_FETCH_SESSION_EPOCH' | 'FETCH_SESSION_TOPIC_ID_ERROR'
+    }
+
+/** Neither a session nor a wish for one. */
+const FINAL_EPOCH = -1
+const INITIAL_EPOCH = 0
+
+export class FetchSession {
+  readonly id: number
+  readonly usesTopicIds: boolean
+  readonly privileged: boolean
+  readonly createdAt: Millis
+  lastUsedAt: Millis
+  /** The epoch that the next request must carry. */
+  nextEpoch = 1
+  /** In the order in which they are to be served: those that gave data go to the end. */
+  readonly partitions = new Map<string, FetchedPartition>()
+
+  constructor(id: number, usesTopicIds: boolean, privileged: boolean, now: Millis) {
+    this.id = id
+    this.usesTopicIds = usesTopicIds
+    this.privileged = privileged
+    this.createdAt = now
+    this.lastUsedAt = now
+  }
+
+  /** Moves a partition behind the others, so that one with much data does not starve them. */
+  serveLast(partition: FetchedPartition): void {
+    const key = keyOf(partition.topicId, partition.topic, partition.index)
+    if (!this.partitions.delete(key)) return
+    this.partitions.set(key, partition)
+  }
+}
+
+/**
+ * The incremental fetch sessions of a broker (KIP-227): which partitions a client asked for, so that it need name only
+ * those that change. Bounded; a session gives way to a new one when it was idle for long, or when it is smaller than
+ * the new one and old enough.
+ */
+export class FetchSessions {
+  readonly #sessions = new Map<number, FetchSession>()
+  readonly #slots: number
+  readonly #evictionMs: Millis
+
+  constructor(slots: number, evictionMs: Millis = 120_000) {
+    this.#slots = slots
+    this.#evictionMs = evictionMs
+  }
+
+  get size(): number {
+    return this.#sessions.size
+  }
+
+  /**
+   * What a request asks for. `nameOf` resolves a topic id; `id` is a random positive number for a new session, drawn by
+   * the caller until it is free.
+   */
+  open(
+    request: FetchRequest,
+    version: number,
+    now: Millis,
+    id: () => number,
+    nameOf: (topicId: Uuid) => string | undefined,
+  ): FetchContext {
+    const usesTopicIds = version >= 13
+    const { sessionId, sessionEpoch } = request
+    if (sessionEpoch === FINAL_EPOCH || sessionEpoch === INITIAL_EPOCH) {
+      if (sessionId !== 0) this.#sessions.delete(sessionId)
+      const partitions = namedIn(request, nameOf)
+      if (sessionEpoch === FINAL_EPOCH) return { kind: 'sessionless', partitions }
+      const privileged = request.replicaId >= 0 || request.replicaState.replicaId >= 0
+      const session = this.#create(partitions, usesTopicIds, privileged, now, id)
+      return session === undefined ? { kind: 'sessionless', partitions } : { kind: 'full', partitions, session }
+    }
+    const session = this.#sessions.get(sessionId)
+    if (session === undefined) return { kind: 'refused', error: 'FETCH_SESSION_ID_NOT_FOUND' }
+    if (session.nextEpoch !== sessionEpoch) return { kind: 'refused', error: 'INVALID_FETCH_SESSION_EPOCH' }
+    if (session.usesTopicIds !== usesTopicIds) return { kind: 'refused', error: 'FETCH_SESSION_TOPIC_ID_ERROR' }
+    this.#update(session, request, nameOf)
+    session.lastUsedAt = now
+    session.nextEpoch = session.nextEpoch === INT32_MAX ? 1 : session.nextEpoch + 1
+    if (session.partitions.size === 0) {
+      this.#sessions.delete(session.id)
+      return { kind: 'sessionless', partitions: [] }
+    }
+    for (const partition of session.partitions.values()) {
+      if (partition.topic === undefined) partition.topic = nameOf(partition.topicId)
+    }
+    return { kind: 'incremental', partitions: [...session.partitions.values()], session }
+  }
+
+  #create(
+    partitions: readonly FetchedPartition[],
+    usesTopicIds: boolean,
+    privileged: boolean,
+    now: Millis,
+    draw: () => number,
+  ): FetchSession | undefined {
+    if (partitions.length === 0) return undefined
+    if (this.#sessions.size >= this.#slots && !this.#makeRoom(partitions.length, privileged, now)) return undefined
+    let id = draw()
+    while (this.#sessions.has(id)) id = draw()
+    const session = new FetchSession(id, usesTopicIds, privileged, now)
+    for (const partition of partitions) {
+      session.partitions.set(keyOf(partition.topicId, partition.topic, partition.index), partition)
+    }
+    this.#sessions.set(id, session)
+    return session
+  }
+
+  /** Ends one session that may end for a new one of this size, if there is any. */
+  #makeRoom(size: number, privileged: boolean, now: Millis): boolean {
+    let stale: FetchSession | undefined
+    let smallest: FetchSession | undefined
+    for (const session of this.#sessions.values()) {
+      if (stale === undefined || session.lastUsedAt < stale.lastUsedAt) stale = session
+      const mayGoFor =
+        (privileged && !session.privileged) || (privileged === session.privileged && session.partitions.size < size)
+      if (!mayGoFor || now - session.createdAt < this.#evictionMs) continue
+      if (smallest === undefined || session.partitions.size < smallest.partitions.size) smallest = session
+    }
+    const leaves = stale !== undefined && now - stale.lastUsedAt > this.#evictionMs ? stale : smallest
+    if (leaves === undefined) return false
+    this.#sessions.delete(leaves.id)
+    return true
+  }
+
+  #update(session: FetchSession, request: FetchRequest, nameOf: (topicId: Uuid) => string | undefined): void {
+    for (const topic of request.forgottenTopicsData) {
+      for (const index of topic.partitions) session.partitions.delete(keyOf(topic.topicId, topic.topic, index))
+    }
+    for (const asked of namedIn(request, nameOf)) {
+      const key = keyOf(asked.topicId, asked.topic, asked.index)
+      const known = session.partitions.get(key)
+      if (known === undefined) {
+        session.partitions.set(key, asked)
+        continue
+      }
+      known.fetchOffset = asked.fetchOffset
+      known.maxBytes = asked.maxBytes
+      known.currentLeaderEpoch = asked.currentLeaderEpoch
+      known.lastFetchedEpoch = asked.lastFetchedEpoch
+      known.followerLogStart = asked.followerLogStart
+    }
+  }
+}
+
+function keyOf(topicId: Uuid, topic: string | undefined, index: number): string {
+  return topicId === ZERO_UUID ? `${topic}:${index}` : `${topicId}:${index}`
+}
+
+/** The partitions that a request names, each once: a repeated one counts with its last values. */
+function namedIn(request: FetchRequest, nameOf: (topicId: Uuid) => string | undefined): FetchedPartition[] {
+  const partitions = new Map<string, FetchedPartition>()
+  for (const { topic, topicId, partitions: asked } of request.topics) {
+    const name = topicId === ZERO_UUID ? topic : nameOf(topicId)
+    for (const partition of asked) {
+      partitions.set(keyOf(topicId, topic, partition.partition), {
+        topicId,
+        topic: name,
+        index: partition.partition,
+        fetchOffset: partition.fetchOffset,
+        maxBytes: partition.partitionMaxBytes,
+        currentLeaderEpoch: partition.currentLeaderEpoch,
+        lastFetchedEpoch: partition.lastFetchedEpoch,
+        followerLogStart: partition.logStartOffset,
+        sentHighWatermark: -1,
+        sentLogStart: -1,
+      })
+    }
+  }
+  return [...partitions.values()]
+}

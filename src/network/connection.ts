@@ -1,0 +1,319 @@
+import { AssertionError } from '#base/assert.ts'
+import { ByteReader, DecodeError } from '#base/bytes.ts'
+import type { Millis } from '#base/units.ts'
+import { API, apiByKey } from '#protocol/apis.ts'
+import { decode } from '#protocol/codec.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import { decodeRequestHeader, encodeResponseFrame, FrameReader, type RequestHeader } from '#protocol/frames.ts'
+import type { RecordsHole } from '#protocol/schema.ts'
+import type { Address, Clock, File, Logger, Sink, Socket, WorldError } from '#world/world.ts'
+import { type Answer, type Call, type Caller, HANG_UP, NO_ANSWER, type ServedApi, type Service } from './service.ts'
+
+/** A range of a file in place of records: it goes from the file to the socket. */
+export interface FileRange extends RecordsHole {
+  readonly file: File
+  readonly position: number
+  readonly size: number
+}
+
+export interface ConnectionLimits {
+  /** socket.request.max.bytes */
+  readonly frameBytesMax: number
+  /** Requests of one connection that are not answered yet; reading pauses beyond. */
+  readonly inFlightMax: number
+  /** Their bytes; reading pauses beyond. */
+  readonly inFlightBytesMax: number
+  /** Answers of one connection that the client has not read yet, in bytes of memory; reading pauses beyond. */
+  readonly queuedBytesMax: number
+}
+
+export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
+  frameBytesMax: 104_857_600,
+  inFlightMax: 128,
+  inFlightBytesMax: 64 * 1024 * 1024,
+  queuedBytesMax: 16 * 1024 * 1024,
+}
+
+const NO_BYTES = Buffer.alloc(0)
+
+interface Slot {
+  readonly served: ServedApi
+  readonly header: RequestHeader
+  readonly size: number
+  answer: Answer<object> | undefined
+}
+
+export interface ConnectionOptions {
+  readonly id: number
+  readonly socket: Socket
+  readonly listener: string
+  readonly service: Service
+  readonly limits: ConnectionLimits
+  readonly clock: Clock
+  readonly log: Logger
+  readonly onClosed: (connection: Connection) => void
+}
+
+/**
+ * One client's connection, from its bytes to requests and from answers to bytes. Requests are handled as they come and
+ * answered in the order in which they came, whatever each takes.
+ */
+export class Connection implements Sink, Caller {
+  readonly id: number
+  readonly listener: string
+  readonly local: Address
+  readonly remote: Address
+  softwareName = 'unknown'
+  softwareVersion = 'unknown'
+  lastActive: Millis
+
+  readonly #socket: Socket
+  readonly #service: Service
+  readonly #limits: ConnectionLimits
+  readonly #clock: Clock
+  readonly #log: Logger
+  readonly #onClosed: (connection: Connection) => void
+  readonly #frames: FrameReader
+  /** Requests that are not answered yet, oldest first. */
+  readonly #slots: Slot[] = []
+  /** Frames behind a barrier. */
+  readonly #behind: Buffer[] = []
+  #barrier = false
+  #inFlightBytes = 0
+  #paused = false
+  #closing = false
+  #gone = false
+  readonly #whenGone: (() => void)[] = []
+  #anyFrame = false
+  #space: Uint8Array = NO_BYTES
+  /** The first bytes of all, to say what a stranger speaks. */
+  #first: Buffer = NO_BYTES
+
+  constructor(options: ConnectionOptions) {
+    this.id = options.id
+    this.listener = options.listener
+    this.local = options.socket.local
+    this.remote = options.socket.remote
+    this.#socket = options.socket
+    this.#service = options.service
+    this.#limits = options.limits
+    this.#clock = options.clock
+    this.#log = options.log
+    this.#onClosed = options.onClosed
+    this.lastActive = options.clock.monotonic()
+    this.#frames = new FrameReader(options.limits.frameBytesMax)
+  }
+
+  /** Whether requests are under way; a connection with some is not idle. */
+  get busy(): boolean {
+    return this.#slots.length > 0 || this.#socket.queuedBytes > 0
+  }
+
+  whenGone(run: () => void): void {
+    if (this.#gone) run()
+    else this.#whenGone.push(run)
+  }
+
+  space(): Uint8Array {
+    this.#space = this.#frames.space()
+    return this.#space
+  }
+
+  received(count: number): void {
+    if (this.#closing) return
+    this.lastActive = this.#clock.monotonic()
+    if (!this.#anyFrame && this.#first.length === 0)
+      this.#first = Buffer.from(this.#space.subarray(0, Math.min(count, 16)))
+    try {
+      this.#frames.received(count)
+      for (let frame = this.#frames.next(); frame !== undefined; frame = this.#frames.next()) {
+        this.#anyFrame = true
+        this.#inFlightBytes += frame.length
+        if (this.#barrier) this.#behind.push(frame)
+        else this.#take(frame)
+        if (this.#closing) return
+      }
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error
+      this.#refuse(this.#anyFrame ? `a broken request: ${error.message}` : this.#strangerSays(error.message))
+      return
+    }
+    this.#balance()
+  }
+
+  drained(): void {
+    this.lastActive = this.#clock.monotonic()
+    this.#balance()
+  }
+
+  closed(error: WorldError | undefined): void {
+    this.#gone = true
+    this.#closing = true
+    if (error !== undefined && error.code !== 'ECONNRESET' && error.code !== 'EPIPE') {
+      this.#log.debug({ remote: this.remote, code: error.code }, 'a connection broke')
+    }
+    this.#slots.length = 0
+    this.#behind.length = 0
+    for (const run of this.#whenGone.splice(0)) run()
+    this.#onClosed(this)
+  }
+
+  close(): void {
+    this.#closing = true
+    this.#socket.destroy()
+  }
+
+  #take(frame: Buffer): void {
+    const reader = new ByteReader(frame)
+    const header = decodeRequestHeader(reader)
+    const served = this.#service.get(header.apiKey)
+    const version = header.apiVersion
+    const size = frame.length
+    if (served === undefined || version < served.versions.first || version > served.versions.last) {
+      this.#unsupported(header, served, size)
+      return
+    }
+    const request = decode(served.api.request, version, reader)
+    const slot: Slot = { served, header, size, answer: undefined }
+    this.#slots.push(slot)
+    const call: Call = { apiKey: header.apiKey, apiVersion: version, clientId: header.clientId, caller: this, size }
+    let answer: Answer<object> | Promise<Answer<object>>
+    try {
+      answer = served.handle(request, call)
+    } catch (error) {
+      this.#handlerFailed(slot, error)
+      return
+    }
+    if (answer instanceof Promise) {
+      if (served.barrier) this.#barrier = true
+      answer.then(
+        value => this.#answered(slot, value),
+        error => this.#handlerFailed(slot, error),
+      )
+    } else {
+      this.#answered(slot, answer)
+    }
+  }
+
+  #answered(slot: Slot, answer: Answer<object>): void {
+    if (this.#gone) return
+    slot.answer = answer
+    this.#flush()
+    if (slot.served.barrier && this.#barrier) {
+      this.#barrier = false
+      this.#resumeBehind()
+    }
+    this.#balance()
+  }
+
+  #resumeBehind(): void {
+    try {
+      while (!this.#barrier && !this.#closing && this.#behind.length > 0) this.#take(this.#behind.shift() as Buffer)
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error
+      this.#refuse(`a broken request: ${error.message}`)
+    }
+  }
+
+  /** Sends the answers at the head of the queue that are there. */
+  #flush(): void {
+    while (this.#slots.length > 0) {
+      const slot = this.#slots[0] as Slot
+      const answer = slot.answer
+      if (answer === undefined) return
+      this.#slots.shift()
+      this.#inFlightBytes -= slot.size
+      if (answer === HANG_UP) {
+        this.#closing = true
+        this.#socket.end()
+        return
+      }
+      if (answer !== NO_ANSWER) this.#send(slot, answer)
+    }
+  }
+
+  #send(slot: Slot, answer: object): void {
+    const parts = encodeResponseFrame(slot.served.api, slot.header.apiVersion, slot.header.correlationId, answer)
+    let buffers: Buffer[] = []
+    for (const part of parts) {
+      if (Buffer.isBuffer(part)) {
+        buffers.push(part)
+        continue
+      }
+      const range = part as FileRange
+      this.#socket.write(buffers)
+      buffers = []
+      this.#socket.sendFile(range.file, range.position, range.size)
+    }
+    if (buffers.length > 0) this.#socket.write(buffers)
+  }
+
+  /** KIP-511: an unknown version of ApiVersions is answered in version 0, so that the client can ask again. All else ends here. */
+  #unsupported(header: RequestHeader, served: ServedApi | undefined, size: number): void {
+    if (served !== undefined && served.api.key === API.ApiVersions.key) {
+      const { first, last } = served.advertised
+      const answer = {
+        errorCode: ErrorCode.UNSUPPORTED_VERSION,
+        apiKeys: [{ apiKey: header.apiKey, minVersion: first, maxVersion: last }],
+      }
+      this.#slots.push({ served, header: { ...header, apiVersion: 0 }, size, answer })
+      this.#flush()
+      return
+    }
+    const what =
+      served === undefined
+        ? `${apiByKey(header.apiKey)?.name ?? 'API key'} (${header.apiKey}), which this listener does not serve`
+        : `${served.api.name} version ${header.apiVersion}; versions ${served.versions.first} to ${served.versions.last} are served`
+    this.#refuse(`a request for ${what}`, header.clientId)
+  }
+
+  #handlerFailed(slot: Slot, error: unknown): void {
+    if (error instanceof AssertionError) throw error
+    this.#log.error(
+      { err: error, api: slot.served.api.name, version: slot.header.apiVersion, clientId: slot.header.clientId },
+      'a request failed for a reason of ours; its connection is closed so that the client can try again',
+    )
+    this.close()
+  }
+
+  #refuse(why: string, clientId: string | null = null): void {
+    this.#log.warn(
+      {
+        listener: this.listener,
+        remote: `${this.remote.host}:${this.remote.port}`,
+        clientId,
+        software: `${this.softwareName} ${this.softwareVersion}`,
+      },
+      `closed a connection that sent ${why}`,
+    )
+    this.#closing = true
+    // What was answered before still leaves.
+    this.#socket.end()
+  }
+
+  /** The first bytes of a connection are no frame: say what they look like, since that is how misconfiguration shows. */
+  #strangerSays(otherwise: string): string {
+    const first = this.#first
+    const text = first.toString('latin1')
+    if (/^(?:GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT) ?/.test(text)) {
+      return 'HTTP; this port speaks the Kafka protocol'
+    }
+    if (first[0] === 0x16 && first[1] === 0x03) {
+      return `TLS to the plaintext listener ${this.listener}; set security.protocol=PLAINTEXT in the client, or dial a TLS listener`
+    }
+    return `bytes that are no Kafka request: ${otherwise}`
+  }
+
+  /** Back-pressure: who does not read his answers, or asks faster than we answer, is not read from. */
+  #balance(): void {
+    if (this.#closing) return
+    const full =
+      this.#slots.length + this.#behind.length >= this.#limits.inFlightMax ||
+      this.#inFlightBytes >= this.#limits.inFlightBytesMax ||
+      this.#socket.queuedBytes >= this.#limits.queuedBytesMax
+    if (full === this.#paused) return
+    this.#paused = full
+    if (full) this.#socket.pause()
+    else this.#socket.resume()
+  }
+}

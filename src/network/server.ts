@@ -1,0 +1,116 @@
+import type { Millis } from '#base/units.ts'
+import type { Address, Clock, Listener, Logger, Network, Socket, Timer } from '#world/world.ts'
+import { Connection, type ConnectionLimits } from './connection.ts'
+import type { Service } from './service.ts'
+
+export interface ServerOptions {
+  /** The listener's name, such as PLAINTEXT or CONTROLLER. */
+  readonly name: string
+  readonly address: Address
+  readonly service: Service
+  readonly limits: ConnectionLimits
+  /** connections.max.idle.ms */
+  readonly idleMs: Millis
+  /** max.connections of this listener */
+  readonly connectionsMax: number
+  /** max.connections.per.ip */
+  readonly connectionsPerHostMax: number
+}
+
+/** One listener and the connections that came in by it. */
+export class Server {
+  readonly name: string
+  readonly #listener: Listener
+  readonly #connections = new Set<Connection>()
+  readonly #perHost = new Map<string, number>()
+  readonly #options: ServerOptions
+  readonly #clock: Clock
+  readonly #log: Logger
+  #sweep: Timer | undefined
+  #refusalsLogged = 0
+  #nextId = 1
+
+  private constructor(options: ServerOptions, clock: Clock, log: Logger, listen: (self: Server) => Listener) {
+    this.name = options.name
+    this.#options = options
+    this.#clock = clock
+    this.#log = log
+    this.#listener = listen(this)
+    this.#scheduleSweep()
+  }
+
+  /** Rejects with a WorldError when the address cannot be had. */
+  static async listen(options: ServerOptions, network: Network, clock: Clock, log: Logger): Promise<Server> {
+    let server: Server | undefined
+    // Accepting begins in a later turn than listening, so the server is there when the first socket comes.
+    const listener = await network.listen(options.address, socket => server?.accept(socket))
+    server = new Server(options, clock, log, () => listener)
+    return server
+  }
+
+  /** The address that is listened on, with the port that was given for port 0. */
+  get address(): Address {
+    return this.#listener.address
+  }
+
+  get connections(): number {
+    return this.#connections.size
+  }
+
+  accept(socket: Socket): void {
+    const host = socket.remote.host
+    const fromHost = this.#perHost.get(host) ?? 0
+    if (this.#connections.size >= this.#options.connectionsMax || fromHost >= this.#options.connectionsPerHostMax) {
+      if (this.#refusalsLogged++ % 1000 === 0) {
+        this.#log.warn(
+          { listener: this.name, remote: host, connections: this.#connections.size, fromHost },
+          'refused a connection: max.connections or max.connections.per.ip is reached',
+        )
+      }
+      socket.attach({ space: () => new Uint8Array(1), received: () => {}, drained: () => {}, closed: () => {} })
+      socket.destroy()
+      return
+    }
+    const connection = new Connection({
+      id: this.#nextId++,
+      socket,
+      listener: this.name,
+      service: this.#options.service,
+      limits: this.#options.limits,
+      clock: this.#clock,
+      log: this.#log,
+      onClosed: closed => this.#forget(closed),
+    })
+    this.#connections.add(connection)
+    this.#perHost.set(host, fromHost + 1)
+    socket.attach(connection)
+  }
+
+  async close(): Promise<void> {
+    this.#sweep?.cancel()
+    const closed = this.#listener.close()
+    for (const connection of [...this.#connections]) connection.close()
+    await closed
+  }
+
+  #forget(connection: Connection): void {
+    if (!this.#connections.delete(connection)) return
+    const host = connection.remote.host
+    const left = (this.#perHost.get(host) ?? 1) - 1
+    if (left === 0) this.#perHost.delete(host)
+    else this.#perHost.set(host, left)
+  }
+
+  /** One timer for all connections: an idle one is closed at most a quarter of the limit late. */
+  #scheduleSweep(): void {
+    const { idleMs } = this.#options
+    if (!Number.isFinite(idleMs) || idleMs <= 0) return
+    this.#sweep = this.#clock.after(Math.min(Math.max(idleMs / 4, 100), 60_000), () => {
+      const before = this.#clock.monotonic() - idleMs
+      for (const connection of [...this.#connections]) {
+        if (!connection.busy && connection.lastActive < before) connection.close()
+      }
+      this.#scheduleSweep()
+    })
+  }
+}

@@ -7,6 +7,7 @@
  * ```
  * With a codec the value holds messages, and the offset is that of the last. In format 1 their own offsets are relative.
  */
+import { assert } from '#base/assert.ts'
 import {
   CODEC_MASK,
   COMPRESSION_NAMES,
@@ -79,7 +80,7 @@ export class LegacyRecords implements Records {
 
   record(): LogRecord {
     const record = this.#records[this.#index]
-    if (record === undefined) throw new RangeError('the cursor is at no record')
+    assert(record !== undefined, 'the cursor is at no record')
     return record
   }
 }

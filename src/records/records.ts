@@ -46,6 +46,9 @@ export interface Records {
 
 /** The records of the whole batch, or message of format 0 or 1, at `at`. Its CRC is not looked at. */
 export function openRecords(buffer: Buffer, at = 0, options: RecordsOptions = {}): Records {
+  if (batch.wholeBatchSize(buffer, at, buffer.length) <= 0) {
+    throw new RecordsError('CORRUPT_MESSAGE', 'there is no whole batch')
+  }
   return batch.magic(buffer, at) < 2
     ? new LegacyRecords(buffer, at, options.decompressedBytesMax ?? DECOMPRESSED_BYTES_MAX_DEFAULT)
     : new BatchRecords(buffer, at, options)

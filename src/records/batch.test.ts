@@ -70,6 +70,10 @@ test('64-bit fields that a number cannot hold are refused, never rounded', () =>
       assert.equal(batch.checkBatch(bytes, 0, bytes.length)?.code, code)
       assert.ok(Number.isNaN(batch.exactInt64(bytes, at)))
     }
+    if (at === batch.BASE_OFFSET_AT) {
+      bytes.writeBigInt64BE(2n ** 53n - 2n, at) // exact, but the last offset is not
+      assert.equal(batch.checkBatch(bytes, 0, bytes.length)?.code, code)
+    }
     for (const value of [2n ** 53n - 3n, -(2n ** 53n) + 1n, -1n, 0n]) {
       bytes.writeBigInt64BE(value, at)
       assert.equal(batch.checkBatch(bytes, 0, bytes.length), undefined)

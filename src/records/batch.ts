@@ -260,7 +260,9 @@ export function checkBatch(buffer: Buffer, at: number, end: number): BatchError 
   if (count < 0) return { code: 'INVALID_RECORD', message: `the number of records is ${count}` }
   const delta = lastOffsetDelta(buffer, at)
   if (delta < 0) return { code: 'INVALID_RECORD', message: `the last offset lies ${-delta} before the base offset` }
-  if (!isExactInt64(buffer, at + BASE_OFFSET_AT) || Number.isNaN(lastOffset(buffer, at))) return notExact('offset')
+  if (!isExactInt64(buffer, at + BASE_OFFSET_AT) || !Number.isSafeInteger(lastOffset(buffer, at))) {
+    return notExact('offset')
+  }
   if (!isExactInt64(buffer, at + PRODUCER_ID_AT)) return notExact('producer id')
   if (!isExactInt64(buffer, at + BASE_TIMESTAMP_AT) || !isExactInt64(buffer, at + MAX_TIMESTAMP_AT)) {
     return { code: 'INVALID_TIMESTAMP', message: 'a timestamp is beyond ±2^53 ms' }

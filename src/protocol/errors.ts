@@ -169,3 +169,7 @@ export function errorOf(code: number): ProtocolError {
 export function isRetriable(code: number): boolean {
   return errorOf(code).retriable
 }
+
+export function errorText(code: number): string {
+  return errorOf(code).message
+}

@@ -85,7 +85,7 @@ type ValueOf<F> = F extends Field<infer Value, unknown> ? Value : never
 type FieldInputOf<F> = F extends Field<unknown, infer Input> ? Input : never
 
 /** A decoded struct: every field is there, defaults where the version has none. */
-export type StructOf<F extends Fields> = { [Name in keyof F]: ValueOf<F[Name]> } & Tags
+export type StructOf<F extends Fields> = { -readonly [Name in keyof F]: ValueOf<F[Name]> } & Tags
 /** A struct to encode: fields left out take their default. */
 export type StructInputOf<F extends Fields> = {
   readonly [Name in keyof F]?: FieldInputOf<F[Name]> | undefined

@@ -99,7 +99,7 @@ interface CoordinatorSchemas {
   readonly key: Schema
   readonly value: Schema
 }
-type CoordinatorTable = { readonly [name: string]: CoordinatorSchemas }
+export type CoordinatorTable = { readonly [name: string]: CoordinatorSchemas }
 
 /** One decoded record of a coordinator's log: `name` tells which. */
 export type CoordinatorRecordOf<T extends CoordinatorTable> = {

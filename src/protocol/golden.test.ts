@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import { encodeToBuffer, UnsupportedFieldError } from './codec.ts'
+import { disagreement, type GoldenMessage, messageFromJson } from './golden.ts'
+import {
+  type CoordinatorTable,
+  decodeCoordinatorRecord,
+  decodeMetadataRecord,
+  decodeTierRecord,
+  decodeVersioned,
+  encodeCoordinatorKey,
+  encodeMetadataRecord,
+  encodeVersioned,
+  GROUP_RECORDS,
+  METADATA_RECORDS,
+  SHARE_RECORDS,
+  TRANSACTION_RECORDS,
+} from './records/framing.ts'
+import { parseVersions } from './schema.ts'
+import { SCHEMAS, schemaByName } from './schemas.ts'
+
+const golden = new URL('../../../shared/peer/golden', import.meta.url).pathname
+
+function missingOracle(): string | false {
+  if (!existsSync(golden)) return 'the oracle ../shared/peer/golden is not there'
+  try {
+    execFileSync('java', ['-version'], { stdio: 'ignore' })
+    return false
+  } catch {
+    return 'java is not there'
+  }
+}
+
+const skip = missingOracle()
+
+function runGolden(...args: string[]): string {
+  return execFileSync(golden, args, { encoding: 'utf8', maxBuffer: 1 << 30, stdio: ['ignore', 'pipe', 'ignore'] })
+}
+
+function parseLines(text: string): GoldenMessage[] {
+  return text
+    .split('\n')
+    .filter(line => line !== '')
+    .map(line => JSON.parse(line))
+}
+
+function readSample(): GoldenMessage[] {
+  return parseLines(gunzipSync(readFileSync(new URL('testdata/golden.jsonl.gz', import.meta.url))).toString())
+}
+
+function assertAgreement(messages: readonly GoldenMessage[]): void {
+  const met = new Set<string>()
+  for (const message of messages) {
+    met.add(`${message.name} ${message.version}`)
+    const different = disagreement(message)
+    assert.equal(different, undefined, `${message.name} ${message.version}: ${different}\n${message.hex}`)
+  }
+  for (const { name, versions } of SCHEMAS) {
+    const { first, last } = parseVersions(versions)
+    for (let version = first; version <= last; version++) assert.ok(met.has(`${name} ${version}`), `${name} ${version}`)
+  }
+}
+
+test('every schema and version agrees with the bytes of Kafka in the checked-in sample', () => {
+  assertAgreement(readSample())
+})
+
+test('every schema and version agrees with Kafka, with a new seed', { skip }, () => {
+  const seed = Math.floor(Math.random() * 1e9)
+  console.log(`golden messages --seed ${seed}`)
+  assertAgreement(parseLines(runGolden('messages', '--seed', String(seed), '--string-longs')))
+})
+
+test('records are framed as in their topics', () => {
+  let framedRecords = 0
+  for (const message of readSample()) {
+    if (message.framed === undefined) continue
+    framedRecords++
+    const schema = schemaByName(message.name)
+    assert.ok(schema)
+    const { version, framed } = message
+    const bytes = Buffer.from(framed, 'hex')
+    const value = messageFromJson(schema, message)
+    if (schema.kind === 'metadata') {
+      assert.equal(encodeMetadataRecord(schema, version, value).toString('hex'), framed)
+    } else if (schema.kind === 'coordinator-key') {
+      assert.equal(encodeCoordinatorKey(schema, value).toString('hex'), framed)
+      const tables = [GROUP_RECORDS, TRANSACTION_RECORDS, SHARE_RECORDS]
+      const names = tables.flatMap(table => {
+        const owns = Object.values(table).some(({ key }) => key === schema)
+        return owns ? [decodeCoordinatorRecord<CoordinatorTable>(table, bytes, null)] : []
+      })
+      assert.equal(`${names[0]?.name}Key`, schema.name)
+      assert.deepEqual({ ...names[0]?.key }, value)
+    } else {
+      assert.equal(encodeVersioned(schema, version, value).toString('hex'), framed)
+    }
+  }
+  assert.ok(framedRecords > 80)
+})
+
+test('framed records come back by name', () => {
+  const registered = { brokerId: 4, brokerEpoch: 9, logDirs: ['AAAAAAAAAAAAAAAAAAAAAQ'] }
+  const record = decodeMetadataRecord(encodeMetadataRecord(METADATA_RECORDS.RegisterBrokerRecord, 3, registered))
+  assert.ok(record.name === 'RegisterBrokerRecord')
+  assert.equal(record.version, 3)
+  assert.equal(record.value.brokerId, 4)
+  assert.equal(record.value.fenced, true)
+  const value = encodeVersioned(TRANSACTION_RECORDS.TransactionLog.value, 1, { producerId: 7, nextProducerEpoch: 2 })
+  assert.equal(decodeVersioned(TRANSACTION_RECORDS.TransactionLog.value, value).nextProducerEpoch, 2)
+  const key = encodeCoordinatorKey(TRANSACTION_RECORDS.TransactionLog.key, { transactionalId: 'pay' })
+  const decoded = decodeCoordinatorRecord(TRANSACTION_RECORDS, key, value)
+  assert.equal(decoded?.key.transactionalId, 'pay')
+  assert.equal(decoded?.value?.producerId, 7)
+  assert.equal(decodeCoordinatorRecord(SHARE_RECORDS, Buffer.from('7fff', 'hex'), null), undefined)
+  assert.throws(() => decodeMetadataRecord(Buffer.from('01630000', 'hex')), /type 99/)
+  assert.throws(() => decodeTierRecord(Buffer.from('02000000', 'hex')), /frame version 2/)
+})
+
+/** Values that a version cannot carry: whether Kafka refuses to encode them, and whether we do. */
+const UNSUPPORTED: readonly [name: string, version: number, json: { [name: string]: unknown }, field?: string][] = [
+  ['HeartbeatRequest', 0, { groupInstanceId: 'i' }, 'groupInstanceId'],
+  ['HeartbeatRequest', 3, { groupInstanceId: 'i' }],
+  ['HeartbeatRequest', 0, { groupInstanceId: null }],
+  ['FindCoordinatorRequest', 0, { keyType: 1 }, 'keyType'],
+  ['FindCoordinatorRequest', 4, { key: 'k', coordinatorKeys: ['k'] }, 'key'],
+  ['InitProducerIdRequest', 2, { producerId: 5 }, 'producerId'],
+  ['CreateTopicsRequest', 2, { validateOnly: true }],
+  ['MetadataRequest', 3, { allowAutoTopicCreation: false }, 'allowAutoTopicCreation'],
+  ['MetadataRequest', 0, { topics: null }, 'topics'],
+  ['FetchRequest', 4, { sessionId: 7 }],
+  ['FetchRequest', 11, { replicaState: { replicaId: 3, replicaEpoch: 1 } }, 'replicaState'],
+]
+
+/** Kafka's JSON needs every field of the version. */
+function sampleJson(name: string, version: number): object | undefined {
+  return readSample().find(message => message.name === name && message.version === version)?.json
+}
+
+test('values that a version cannot carry are refused, where they are not ignorable', () => {
+  for (const [name, version, json, field] of UNSUPPORTED) {
+    const schema = schemaByName(name)
+    assert.ok(schema)
+    const run = () => encodeToBuffer(schema, version, json)
+    if (field === undefined) assert.doesNotThrow(run, `${name} ${version}`)
+    else {
+      assert.throws(run, error => {
+        assert.ok(error instanceof UnsupportedFieldError)
+        assert.deepEqual([error.schema, error.field, error.version], [name, field, version])
+        return true
+      })
+    }
+  }
+})
+
+test('Kafka refuses the same values', { skip }, () => {
+  const questions = UNSUPPORTED.map(([name, version, json]) =>
+    JSON.stringify({ op: 'encode', name, version, json: { ...sampleJson(name, version), ...json } }),
+  )
+  const answers = execFileSync(golden, ['pipe'], { input: questions.join('\n'), encoding: 'utf8' })
+    .trim()
+    .split('\n')
+  for (const [index, [name, version, , field]] of UNSUPPORTED.entries()) {
+    const { hex, error } = JSON.parse(answers[index] ?? '{}')
+    if (field === undefined) assert.ok(hex, `${name} ${version}: ${error}`)
+    else assert.match(error, new RegExp(`non-default ${field} |NullPointer|Can't read version`), `${name} ${version}`)
+  }
+})

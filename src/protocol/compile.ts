@@ -78,7 +78,7 @@ function defaultOf(target: Target, field: Field, path: string): string {
     case 'array':
       return '[]'
     case 'records':
-      return field.nullable === undefined ? 'wire.EMPTY_BYTES' : 'null'
+      return includesVersion(field.nullable, target.version) ? 'null' : 'wire.EMPTY_BYTES'
     case 'bytes':
       return 'wire.EMPTY_BYTES'
     case 'uuid':
@@ -97,7 +97,7 @@ function defaultOf(target: Target, field: Field, path: string): string {
 
 /** The condition that the value in `name` is the field's default. */
 function isDefault(target: Target, field: Field, name: string, path: string): string {
-  if (field.default === null || (field.type === 'records' && field.nullable !== undefined)) return `${name} === null`
+  if (field.default === null) return `${name} === null`
   switch (field.type) {
     case 'struct':
       return `${name} !== null && ${isDefaultStruct(target, field.fields as Fields, path)}(${name})`
@@ -105,7 +105,8 @@ function isDefault(target: Target, field: Field, name: string, path: string): st
     case 'bytes':
       return `${name} !== null && ${name}.length === 0`
     case 'records':
-      return `wire.recordsSize(${name}) === 0`
+      if (includesVersion(field.nullable, target.version)) return `${name} === null`
+      return `${name} !== null && wire.recordsSize(${name}) === 0`
     case 'int64':
       if (field.default === INT64_MAX) return `wire.isInt64Max(${name})`
       return `${name} == ${defaultOf(target, field, path)}` // == because of bigints

@@ -14,7 +14,7 @@ export class ByteReader {
   readonly buffer: Buffer
   position: number
   readonly end: number
-  /** How many more array elements one message may bring: objects take more memory than their bytes. */
+  /** How many more array elements and tagged fields one message may bring: objects take more memory than their bytes. */
   elementsLeft = 1 << 21
 
   constructor(bytes: Uint8Array, start = 0, end: number = bytes.length) {

@@ -80,10 +80,12 @@ export function checkCount(r: ByteReader, count: number, elementBytesMin: number
   if (count * elementBytesMin > r.remaining) {
     throw new DecodeError(`${count} elements before byte ${r.position}, ${r.remaining} bytes are left`)
   }
-  if (objects) {
-    r.elementsLeft -= count
-    if (r.elementsLeft < 0) throw new DecodeError(`too many array elements before byte ${r.position}`)
-  }
+  if (objects) spend(r, count)
+}
+
+function spend(r: ByteReader, count: number): void {
+  r.elementsLeft -= count
+  if (r.elementsLeft < 0) throw new DecodeError(`too many array elements and tags before byte ${r.position}`)
 }
 
 export function unexpectedNull(path: string): never {
@@ -93,6 +95,7 @@ export function unexpectedNull(path: string): never {
 export function tagCount(r: ByteReader): number {
   const count = r.uvarint()
   if (count > TAGS_MAX) throw new DecodeError(`${count} tagged fields before byte ${r.position}`)
+  spend(r, count)
   return count
 }
 

@@ -117,7 +117,7 @@ interface MutableTopic extends TopicImage {
 export class MetadataImage {
   readonly #topics = new Map<Uuid, MutableTopic>()
   readonly #topicIds = new Map<string, Uuid>()
-  readonly #configs = new Map<string, ConfigResource & { values: Map<string, string> }>()
+  readonly #configs = new Map<string, ConfigResource & { readonly values: ReadonlyMap<string, string> }>()
   readonly #brokers = new Map<NodeId, BrokerImage>()
   readonly #controllers = new Map<NodeId, ControllerImage>()
   readonly #features = new Map<string, number>()
@@ -181,7 +181,7 @@ export class MetadataImage {
     return this.#topics.get(topicId)?.partitions[index]
   }
 
-  /** What was set for a resource, by name; empty if nothing was. Broker '' holds what all brokers share. */
+  /** What was set for a resource, by name; a change makes a new map. Broker '' holds what all brokers share. */
   config(type: number, name: string): ReadonlyMap<string, string> {
     return this.#configs.get(configResourceKey(type, name))?.values ?? NO_CONFIG
   }
@@ -475,17 +475,11 @@ export class MetadataImage {
 
   #setConfig(type: number, resourceName: string, name: string, value: string | null): boolean {
     const key = configResourceKey(type, resourceName)
-    let resource = this.#configs.get(key)
-    if (value !== null) {
-      if (resource === undefined) {
-        resource = { type, name: resourceName, values: new Map() }
-        this.#configs.set(key, resource)
-      }
-      resource.values.set(name, value)
-    } else {
-      resource?.values.delete(name)
-      if (resource?.values.size === 0) this.#configs.delete(key)
-    }
+    const values = new Map(this.#configs.get(key)?.values)
+    if (value === null) values.delete(name)
+    else values.set(name, value)
+    if (values.size === 0) this.#configs.delete(key)
+    else this.#configs.set(key, { type, name: resourceName, values })
     this.#changes()?.configs.set(key, { type, name: resourceName })
     return true
   }

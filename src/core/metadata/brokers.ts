@@ -1,0 +1,238 @@
+import type { Millis, NodeId, Offset } from '#base/units.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import type { BrokerHeartbeatRequest, BrokerHeartbeatResponse } from '#protocol/messages/broker-heartbeat.ts'
+import type { BrokerRegistrationRequest, BrokerRegistrationResponse } from '#protocol/messages/broker-registration.ts'
+import type { UnregisterBrokerRequest, UnregisterBrokerResponse } from '#protocol/messages/unregister-broker.ts'
+import type { InputOf } from '#protocol/schema.ts'
+import { type ControllerState, METADATA_VERSION_CORDONED, METADATA_VERSION_DIRECTORIES } from './controller-state.ts'
+import { electionsFor, hasLeaderships } from './elections.ts'
+import { METADATA_VERSION_MIN } from './features.ts'
+import { type BrokerImage, LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY } from './image.ts'
+import { type MetadataRecord, metadataRecord } from './record.ts'
+
+const RESERVED_DIRECTORIES: ReadonlySet<string> = new Set([LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY])
+
+/** BrokerRegistration: KIP-631, KIP-858, KIP-966. The epoch is the offset at which its record will be written. */
+export function registerBroker(
+  state: ControllerState,
+  request: BrokerRegistrationRequest,
+  nextOffset: Offset,
+  now: Millis,
+): { records: MetadataRecord[]; response: InputOf<typeof BrokerRegistrationResponse> } {
+  const { brokerId, incarnationId } = request
+  const existing = state.image.broker(brokerId)
+  const errorCode = registrationError(state, request, existing, now)
+  if (errorCode !== ErrorCode.NONE) return { records: [], response: { errorCode, brokerEpoch: -1 } }
+
+  const records: MetadataRecord[] = []
+  const amends = existing?.incarnationId === incarnationId
+  if (!amends && existing !== undefined) {
+    // Only who can name its last epoch has stopped properly; from anyone else what was acknowledged may be gone.
+    const clean = request.previousBrokerEpoch === existing.epoch || !state.elrEnabled
+    records.push(...electionsFor(state, clean ? { leaving: new Set([brokerId]) } : { unclean: brokerId }))
+  }
+  const brokerEpoch = amends ? existing.epoch : nextOffset + records.length
+  records.push(
+    metadataRecord('RegisterBroker', state.metadataVersion, {
+      brokerId,
+      incarnationId,
+      brokerEpoch,
+      endPoints: request.listeners,
+      features: withMetadataVersion(request.features),
+      rack: request.rack,
+      fenced: amends ? existing.fenced : true,
+      inControlledShutdown: amends ? existing.inControlledShutdown : false,
+      logDirs: state.metadataVersion >= METADATA_VERSION_DIRECTORIES ? request.logDirs : [],
+    }),
+  )
+  if (!amends) state.liveness.forget(brokerId)
+  state.liveness.heard(brokerId, -1, now)
+  return { records, response: { errorCode: ErrorCode.NONE, brokerEpoch } }
+}
+
+function registrationError(
+  state: ControllerState,
+  request: BrokerRegistrationRequest,
+  existing: BrokerImage | undefined,
+  now: Millis,
+): number {
+  const { image, liveness, options } = state
+  const { brokerId, logDirs } = request
+  if (request.clusterId !== options.clusterId) return ErrorCode.INCONSISTENT_CLUSTER_ID
+  const isOther = existing !== undefined && existing.incarnationId !== request.incarnationId
+  if (isOther && !existing.fenced && liveness.isLive(brokerId, now)) return ErrorCode.DUPLICATE_BROKER_REGISTRATION
+  if (request.isMigratingZkBroker) return ErrorCode.BROKER_ID_NOT_REGISTERED
+  if (state.metadataVersion >= METADATA_VERSION_DIRECTORIES) {
+    if (logDirs.length === 0 || logDirs.some(dir => RESERVED_DIRECTORIES.has(dir)))
+      return ErrorCode.INVALID_REGISTRATION
+    if (new Set(logDirs).size !== logDirs.length) return ErrorCode.INVALID_REGISTRATION
+    for (const broker of image.brokers.values()) {
+      if (broker.id !== brokerId && broker.logDirs.some(dir => logDirs.includes(dir))) {
+        return ErrorCode.INVALID_REGISTRATION
+      }
+    }
+  }
+  const supported = new Map(withMetadataVersion(request.features).map(feature => [feature.name, feature]))
+  for (const [name, level] of image.features) {
+    const range = supported.get(name)
+    if (level < (range?.minSupportedVersion ?? 0) || level > (range?.maxSupportedVersion ?? 0)) {
+      return ErrorCode.UNSUPPORTED_VERSION
+    }
+  }
+  return ErrorCode.NONE
+}
+
+/** Who does not say which metadata versions it reads, reads the oldest. */
+function withMetadataVersion(features: BrokerRegistrationRequest['features']): BrokerRegistrationRequest['features'] {
+  if (features.some(feature => feature.name === 'metadata.version')) return features
+  const oldest = METADATA_VERSION_MIN
+  return [...features, { name: 'metadata.version', minSupportedVersion: oldest, maxSupportedVersion: oldest }]
+}
+
+type BrokerState = 'fenced' | 'unfenced' | 'controlled-shutdown' | 'shutdown-now'
+
+/** BrokerHeartbeat: KIP-631. */
+export function brokerHeartbeat(
+  state: ControllerState,
+  request: BrokerHeartbeatRequest,
+  now: Millis,
+): { records: MetadataRecord[]; response: InputOf<typeof BrokerHeartbeatResponse> } {
+  const { brokerId, brokerEpoch, currentMetadataOffset } = request
+  const broker = state.image.broker(brokerId)
+  const errorCode =
+    broker === undefined ? ErrorCode.BROKER_ID_NOT_REGISTERED : state.brokerEpochError(brokerId, brokerEpoch)
+  if (broker === undefined || errorCode !== ErrorCode.NONE) return { records: [], response: { errorCode } }
+
+  state.liveness.heard(brokerId, currentMetadataOffset, now)
+  const before = stateOf(broker)
+  const offline = broker.logDirs.filter(dir => request.offlineLogDirs.includes(dir))
+  let after = nextState(state, broker, before, request)
+  // What the loss of a directory changes comes first; the broker joins with its next heartbeat.
+  if (offline.length > 0 && after === 'unfenced') after = before
+
+  const records = transition(state, broker, before, after)
+  if (offline.length > 0 && after === before) {
+    const offlineDirs = { brokerId, dirs: new Set(offline) }
+    records.push(...electionsFor(state, { offlineDirs }))
+  }
+  if (offline.length > 0) {
+    const logDirs = broker.logDirs.filter(dir => !offline.includes(dir))
+    records.push(registrationChange(state, broker, { logDirs }))
+  }
+  const cordoned = request.cordonedLogDirs
+  if (cordoned !== null && state.metadataVersion >= METADATA_VERSION_CORDONED) {
+    if (broker.cordonedLogDirs === null || broker.cordonedLogDirs.join() !== cordoned.join()) {
+      records.push(registrationChange(state, broker, { cordonedLogDirs: cordoned }))
+    }
+  }
+  return {
+    records,
+    response: {
+      errorCode: ErrorCode.NONE,
+      isCaughtUp: currentMetadataOffset >= broker.epoch,
+      isFenced: after === 'fenced' || after === 'shutdown-now',
+      shouldShutDown: after === 'shutdown-now',
+    },
+  }
+}
+
+function stateOf(broker: BrokerImage): BrokerState {
+  if (broker.fenced) return 'fenced'
+  return broker.inControlledShutdown ? 'controlled-shutdown' : 'unfenced'
+}
+
+function nextState(
+  state: ControllerState,
+  broker: BrokerImage,
+  current: BrokerState,
+  request: BrokerHeartbeatRequest,
+): BrokerState {
+  const { wantFence, wantShutDown, currentMetadataOffset } = request
+  switch (current) {
+    case 'fenced':
+      if (wantShutDown) return 'shutdown-now'
+      return !wantFence && currentMetadataOffset >= broker.epoch ? 'unfenced' : 'fenced'
+    case 'unfenced':
+      if (wantFence) return wantShutDown ? 'shutdown-now' : 'fenced'
+      if (!wantShutDown) return 'unfenced'
+      return hasLeaderships(state, broker.id) ? 'controlled-shutdown' : 'shutdown-now'
+    default:
+      if (hasLeaderships(state, broker.id)) return 'controlled-shutdown'
+      return state.liveness.shutdownIsKnown(broker.id, activeBrokers(state)) ? 'shutdown-now' : 'controlled-shutdown'
+  }
+}
+
+function* activeBrokers(state: ControllerState): Iterable<NodeId> {
+  for (const id of state.image.brokers.keys()) if (state.isActive(id)) yield id
+}
+
+function transition(
+  state: ControllerState,
+  broker: BrokerImage,
+  before: BrokerState,
+  after: BrokerState,
+): MetadataRecord[] {
+  if (before === after || (before === 'fenced' && after === 'shutdown-now')) return []
+  switch (after) {
+    case 'unfenced':
+      return [registrationChange(state, broker, { fenced: -1 }), ...electionsFor(state, { joining: broker.id })]
+    case 'controlled-shutdown':
+      return [
+        ...electionsFor(state, { leaving: new Set([broker.id]) }),
+        registrationChange(state, broker, { inControlledShutdown: 1 }),
+      ]
+    default:
+      return fenceBrokers(state, [broker])
+  }
+}
+
+/** One batch for all of them, so that no leadership moves to one that goes as well. */
+export function fenceBrokers(state: ControllerState, brokers: readonly BrokerImage[]): MetadataRecord[] {
+  if (brokers.length === 0) return []
+  const leaving = new Set(brokers.map(broker => broker.id))
+  return [
+    ...electionsFor(state, { leaving }),
+    ...brokers.map(broker => registrationChange(state, broker, { fenced: 1 })),
+  ]
+}
+
+function registrationChange(
+  state: ControllerState,
+  broker: BrokerImage,
+  change: {
+    readonly fenced?: number
+    readonly inControlledShutdown?: number
+    readonly logDirs?: readonly string[]
+    readonly cordonedLogDirs?: readonly string[]
+  },
+): MetadataRecord {
+  const identity = { brokerId: broker.id, brokerEpoch: broker.epoch }
+  return metadataRecord('BrokerRegistrationChange', state.metadataVersion, { ...identity, ...change })
+}
+
+/** Whose session has run out. */
+export function staleBrokers(state: ControllerState, now: Millis): BrokerImage[] {
+  return [...state.image.brokers.values()].filter(broker => !broker.fenced && !state.liveness.isLive(broker.id, now))
+}
+
+/** UnregisterBroker: KIP-631. */
+export function unregisterBroker(
+  state: ControllerState,
+  request: UnregisterBrokerRequest,
+): { records: MetadataRecord[]; response: InputOf<typeof UnregisterBrokerResponse> } {
+  const { brokerId } = request
+  const broker = state.image.broker(brokerId)
+  if (broker === undefined) {
+    const errorMessage = `Broker ID ${brokerId} is not currently registered`
+    return { records: [], response: { errorCode: ErrorCode.BROKER_ID_NOT_REGISTERED, errorMessage } }
+  }
+  const brokerEpoch = broker.epoch
+  state.liveness.forget(brokerId)
+  return {
+    records: [
+      ...electionsFor(state, { unclean: brokerId }),
+      metadataRecord('UnregisterBroker', state.metadataVersion, { brokerId, brokerEpoch }),
+    ],
+    response: { errorCode: ErrorCode.NONE, errorMessage: null },
+  }
+}

@@ -1,0 +1,170 @@
+import { type AlterableType, type Altered, applyIncremental, replaceAll } from '#core/config/alter.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import type { AlterConfigsRequest, AlterConfigsResponse } from '#protocol/messages/alter-configs.ts'
+import type {
+  IncrementalAlterConfigsRequest,
+  IncrementalAlterConfigsResponse,
+} from '#protocol/messages/incremental-alter-configs.ts'
+import type { InputOf } from '#protocol/schema.ts'
+import { DONE, failed, type Outcome } from './answer.ts'
+import {
+  CONFIG_BROKER,
+  CONFIG_CLIENT_METRICS,
+  CONFIG_GROUP,
+  CONFIG_TOPIC,
+  configResourceKey,
+} from './config-resource.ts'
+import type { ControllerState } from './controller-state.ts'
+import { type MetadataRecord, metadataRecord } from './record.ts'
+import { topicNameProblem } from './topic-name.ts'
+
+const MIN_ISR = 'min.insync.replicas'
+
+interface AlteredResource {
+  readonly resourceType: number
+  readonly resourceName: string
+}
+
+/** IncrementalAlterConfigs: KIP-339. Each resource is altered wholly or not at all, and answers for itself. */
+export function incrementalAlterConfigs(
+  state: ControllerState,
+  request: IncrementalAlterConfigsRequest,
+): { records: MetadataRecord[]; response: InputOf<typeof IncrementalAlterConfigsResponse> } {
+  return alterEach(state, request, resource =>
+    applyIncremental(
+      alterable(state, resource),
+      resource.configs.map(({ name, configOperation, value }) => ({ name, operation: configOperation, value })),
+    ),
+  )
+}
+
+/** AlterConfigs: what is given replaces all that was set. */
+export function alterConfigs(
+  state: ControllerState,
+  request: AlterConfigsRequest,
+): { records: MetadataRecord[]; response: InputOf<typeof AlterConfigsResponse> } {
+  return alterEach(state, request, resource => replaceAll(alterable(state, resource), resource.configs))
+}
+
+function alterEach<Resource extends AlteredResource>(
+  state: ControllerState,
+  request: { readonly resources: readonly Resource[]; readonly validateOnly: boolean },
+  alter: (resource: Resource) => Altered,
+) {
+  const records: MetadataRecord[] = []
+  const times = new Map<string, number>()
+  const keyOf = ({ resourceType, resourceName }: AlteredResource) => configResourceKey(resourceType, resourceName)
+  for (const resource of request.resources) times.set(keyOf(resource), (times.get(keyOf(resource)) ?? 0) + 1)
+  const responses = request.resources.map(resource => {
+    const { resourceType, resourceName } = resource
+    const outcome =
+      (times.get(keyOf(resource)) ?? 0) > 1
+        ? failed(ErrorCode.INVALID_REQUEST, 'Each resource must appear at most once.')
+        : alterOne(state, resource, () => alter(resource), records)
+    return { resourceType, resourceName, ...outcome }
+  })
+  return { records: request.validateOnly ? [] : records, response: { responses } }
+}
+
+function alterOne(
+  state: ControllerState,
+  resource: AlteredResource,
+  alter: () => Altered,
+  records: MetadataRecord[],
+): Outcome {
+  const nameOutcome = nameProblem(resource)
+  if (nameOutcome !== undefined) return nameOutcome
+  const altered = alter()
+  if ('errorCode' in altered) return failed(altered.errorCode, altered.message)
+  const missing = missingResource(state, resource) ?? minIsrProblem(state, resource, altered.changes)
+  if (missing !== undefined) return missing
+  records.push(...configRecords(state, resource, altered.changes))
+  // Who was eligible by the old number may not be by the new one.
+  if (state.elrEnabled && altered.changes.has(MIN_ISR)) {
+    const topicName = resource.resourceType === CONFIG_TOPIC ? resource.resourceName : ''
+    records.push(metadataRecord('ClearElr', state.metadataVersion, { topicName }))
+  }
+  return DONE
+}
+
+export function configRecords(
+  state: ControllerState,
+  { resourceType, resourceName }: AlteredResource,
+  changes: ReadonlyMap<string, string | null>,
+): MetadataRecord[] {
+  return [...changes].map(([name, value]) =>
+    metadataRecord('Config', state.metadataVersion, { resourceType, resourceName, name, value }),
+  )
+}
+
+function alterable(state: ControllerState, { resourceType, resourceName }: AlteredResource) {
+  const overrides = state.image.config(resourceType, resourceName)
+  return { type: alterableType(resourceType, resourceName), overrides, broker: state.brokerConfigs }
+}
+
+function alterableType(resourceType: number, resourceName: string): AlterableType {
+  switch (resourceType) {
+    case CONFIG_TOPIC:
+      return 'topic'
+    case CONFIG_GROUP:
+      return 'group'
+    case CONFIG_CLIENT_METRICS:
+      return 'client-metrics'
+    default:
+      return resourceName === '' ? 'broker-default' : 'broker'
+  }
+}
+
+function nameProblem({ resourceType, resourceName }: AlteredResource): Outcome | undefined {
+  const refuse = (message: string) => failed(ErrorCode.INVALID_REQUEST, message)
+  switch (resourceType) {
+    case CONFIG_TOPIC: {
+      if (resourceName === '') return refuse('Default topic resources are not allowed.')
+      const problem = topicNameProblem(resourceName)
+      if (problem === undefined) return undefined
+      return failed(ErrorCode.INVALID_TOPIC_EXCEPTION, `Topic name is invalid: ${problem}`)
+    }
+    case CONFIG_BROKER:
+      if (resourceName === '' || /^\d{1,10}$/.test(resourceName)) return undefined
+      return refuse('Unable to parse broker name as a base 10 number.')
+    case CONFIG_GROUP:
+      return resourceName === '' ? refuse('Default group resources are not allowed.') : undefined
+    case CONFIG_CLIENT_METRICS:
+      return resourceName === '' ? refuse("Subscription name can't be empty") : undefined
+    default:
+      return refuse(`Unknown resource type ${resourceType}`)
+  }
+}
+
+function missingResource(
+  { image, options }: ControllerState,
+  { resourceType, resourceName }: AlteredResource,
+): Outcome | undefined {
+  if (resourceType === CONFIG_TOPIC && !image.topicIds.has(resourceName)) {
+    return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `The topic '${resourceName}' does not exist.`)
+  }
+  if (resourceType === CONFIG_BROKER && resourceName !== '') {
+    const id = Number(resourceName)
+    if (id !== options.nodeId && !image.brokers.has(id)) {
+      return failed(ErrorCode.BROKER_ID_NOT_REGISTERED, `No broker with id ${id} found.`)
+    }
+  }
+  return undefined
+}
+
+/** All nodes must agree on who is eligible, so with ELR the number is the cluster's or the topic's, never one broker's. */
+function minIsrProblem(
+  state: ControllerState,
+  { resourceType, resourceName }: AlteredResource,
+  changes: ReadonlyMap<string, string | null>,
+): Outcome | undefined {
+  const value = changes.get(MIN_ISR)
+  if (value === undefined || !state.elrEnabled || resourceType !== CONFIG_BROKER) return undefined
+  if (resourceName !== '' && value !== null) {
+    return failed(ErrorCode.INVALID_CONFIG, `Broker-level ${MIN_ISR} cannot be altered while ELR is enabled.`)
+  }
+  if (resourceName === '' && value === null) {
+    return failed(ErrorCode.INVALID_CONFIG, `Cluster-level ${MIN_ISR} cannot be removed while ELR is enabled.`)
+  }
+  return undefined
+}

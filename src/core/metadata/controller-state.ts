@@ -1,0 +1,144 @@
+import { assert } from '#base/assert.ts'
+import type { Millis, NodeId } from '#base/units.ts'
+import type { Uuid } from '#base/uuid.ts'
+import type { BrokerConfigs } from '#core/config/broker-configs.ts'
+import { effectiveTopicText, TOPIC_CONFIGS } from '#core/config/topic.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import { CONFIG_BROKER, CONFIG_TOPIC } from './config-resource.ts'
+import type { FeatureRange } from './image.ts'
+import {
+  type BrokerImage,
+  isActive,
+  LOST_DIRECTORY,
+  type MetadataImage,
+  MIGRATING_DIRECTORY,
+  type PartitionImage,
+  type TopicImage,
+  UNASSIGNED_DIRECTORY,
+} from './image.ts'
+import type { Liveness } from './liveness.ts'
+import type { PartitionTarget } from './partition-change.ts'
+
+export const METADATA_VERSION_DIRECTORIES = 17
+export const METADATA_VERSION_ELR = 23
+export const METADATA_VERSION_CORDONED = 30
+
+export interface ControllerOptions {
+  readonly nodeId: NodeId
+  readonly clusterId: string
+  /** What the features may be on this node, by name; see `SUPPORTED_FEATURES`. */
+  readonly features: ReadonlyMap<string, FeatureRange>
+  /** The node's own configuration; what was altered dynamically comes from the image. */
+  readonly configs: BrokerConfigs
+  /** `broker.session.timeout.ms` */
+  readonly sessionTimeoutMs: Millis
+  /** `leader.imbalance.check.interval.seconds`, undefined where `auto.leader.rebalance.enable` is false. */
+  readonly leaderBalanceIntervalMs: Millis | undefined
+  /** Ids of the voters, to know whom a feature needs; empty where unknown. */
+  readonly voterIds?: () => readonly NodeId[]
+}
+
+interface TopicRules {
+  readonly minIsr: number
+  readonly unclean: boolean
+}
+
+/** What one command decides by: the image, the options, and who is alive. Made anew for each, so that it may remember. */
+export class ControllerState {
+  readonly image: MetadataImage
+  readonly options: ControllerOptions
+  readonly liveness: Liveness
+  readonly #topicRules = new Map<string, TopicRules>()
+  #brokerConfigs: BrokerConfigs | undefined
+
+  constructor(image: MetadataImage, options: ControllerOptions, liveness: Liveness) {
+    this.image = image
+    this.options = options
+    this.liveness = liveness
+  }
+
+  /** The configuration of this node as it stands, from which topics inherit. */
+  get brokerConfigs(): BrokerConfigs {
+    this.#brokerConfigs ??= this.options.configs.with({
+      dynamic: this.image.config(CONFIG_BROKER, String(this.options.nodeId)),
+      dynamicDefault: this.image.config(CONFIG_BROKER, ''),
+    })
+    return this.#brokerConfigs
+  }
+
+  get metadataVersion(): number {
+    return this.image.metadataVersion
+  }
+
+  get elrEnabled(): boolean {
+    return this.metadataVersion >= METADATA_VERSION_ELR && this.image.feature('eligible.leader.replicas.version') > 0
+  }
+
+  isActive(id: NodeId): boolean {
+    return isActive(this.image.broker(id))
+  }
+
+  /** The error of a request from a broker whose registration is another one by now, 0 if it is the same. */
+  brokerEpochError(brokerId: NodeId, brokerEpoch: number): number {
+    return this.image.broker(brokerId)?.epoch === brokerEpoch ? ErrorCode.NONE : ErrorCode.STALE_BROKER_EPOCH
+  }
+
+  topicConfig(topic: string, name: string): string | null {
+    const definition = TOPIC_CONFIGS.get(name)
+    assert(definition !== undefined, `no such topic configuration: ${name}`)
+    return effectiveTopicText(definition, this.image.config(CONFIG_TOPIC, topic), this.brokerConfigs)
+  }
+
+  #rulesOf(topic: TopicImage): TopicRules {
+    let rules = this.#topicRules.get(topic.name)
+    if (rules === undefined) {
+      const minIsr = Number(this.topicConfig(topic.name, 'min.insync.replicas') ?? 1)
+      const unclean = this.topicConfig(topic.name, 'unclean.leader.election.enable')?.toLowerCase() === 'true'
+      rules = { minIsr: Math.min(minIsr, topic.partitions[0]?.replicas.length ?? minIsr), unclean }
+      this.#topicRules.set(topic.name, rules)
+    }
+    return rules
+  }
+
+  uncleanElectionAllowed(topic: TopicImage): boolean {
+    return this.#rulesOf(topic).unclean
+  }
+
+  /** A broker's directory for a replica that is new there: the only one it has, else to be chosen by the broker. */
+  directoryFor(id: NodeId): Uuid {
+    const [first, ...others] = this.image.broker(id)?.logDirs ?? []
+    if (first === undefined) return MIGRATING_DIRECTORY
+    return others.length === 0 ? first : UNASSIGNED_DIRECTORY
+  }
+
+  /** Whether a replica's directory is online, as far as the controller knows. */
+  directoryIsOnline(broker: BrokerImage | undefined, directory: Uuid | undefined): boolean {
+    if (directory === undefined || directory === UNASSIGNED_DIRECTORY || directory === MIGRATING_DIRECTORY) return true
+    if (directory === LOST_DIRECTORY || broker === undefined) return false
+    return broker.logDirs.length === 0 || broker.logDirs.includes(directory)
+  }
+
+  /** What every change of a partition begins with. `mayLead` narrows or widens who is alive. */
+  target(
+    topic: TopicImage,
+    index: number,
+    partition: PartitionImage,
+    mayLead: (id: NodeId) => boolean = id => this.isActive(id),
+  ): PartitionTarget {
+    return {
+      topicId: topic.id,
+      index,
+      partition,
+      metadataVersion: this.metadataVersion,
+      elr: this.elrEnabled,
+      minIsr: this.#rulesOf(topic).minIsr,
+      election: this.uncleanElectionAllowed(topic) ? 'unclean' : 'online',
+      mayLead: id => mayLead(id) && this.directoryIsOnline(this.image.broker(id), directoryOf(partition, id)),
+      directoryOf: id => this.directoryFor(id),
+    }
+  }
+}
+
+function directoryOf(partition: PartitionImage, id: NodeId): Uuid | undefined {
+  return partition.directories[partition.replicas.indexOf(id)]
+}

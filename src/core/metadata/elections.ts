@@ -1,0 +1,131 @@
+import type { NodeId } from '#base/units.ts'
+import type { Uuid } from '#base/uuid.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import type { ElectLeadersRequest, ElectLeadersResponse } from '#protocol/messages/elect-leaders.ts'
+import type { InputOf } from '#protocol/schema.ts'
+import { DONE, failed, type Outcome } from './answer.ts'
+import type { ControllerState } from './controller-state.ts'
+import type { TopicImage } from './image.ts'
+import { NO_LEADER, partitionChange } from './partition-change.ts'
+import type { MetadataRecord } from './record.ts'
+
+export interface BrokerMove {
+  /** Leave every ISR and lead nothing. */
+  readonly leaving?: ReadonlySet<NodeId>
+  /** Counts as alive although the image still has it fenced. */
+  readonly joining?: NodeId
+  /** Came back without having stopped properly, so it may lack what it had acknowledged. */
+  readonly unclean?: NodeId
+  /** Directories that are no longer online; the replicas there leave. */
+  readonly offlineDirs?: { readonly brokerId: NodeId; readonly dirs: ReadonlySet<Uuid> }
+}
+
+/** The changes of all partitions that follow when brokers or directories come or go. */
+export function electionsFor(state: ControllerState, move: BrokerMove): MetadataRecord[] {
+  const { leaving, joining, unclean, offlineDirs } = move
+  const records: MetadataRecord[] = []
+  const mayLead = (id: NodeId) =>
+    id !== unclean && !(leaving?.has(id) ?? false) && (id === joining || state.isActive(id))
+  for (const topic of state.image.topics.values()) {
+    for (const [index, partition] of topic.partitions.entries()) {
+      const leaves = (id: NodeId): boolean => {
+        if (id === unclean || (leaving?.has(id) ?? false)) return true
+        if (offlineDirs === undefined || offlineDirs.brokerId !== id) return false
+        return offlineDirs.dirs.has(partition.directories[partition.replicas.indexOf(id)] ?? '')
+      }
+      const touched =
+        partition.isr.some(leaves) ||
+        (unclean !== undefined && partition.eligibleLeaderReplicas.includes(unclean)) ||
+        (joining !== undefined && partition.leader === NO_LEADER)
+      if (!touched) continue
+      const base = state.target(topic, index, partition, id => mayLead(id) && !leaves(id))
+      const change = partitionChange({
+        ...base,
+        isr: partition.isr.filter(id => !leaves(id)),
+        ...(unclean !== undefined && { uncleanShutdown: (id: NodeId) => id === unclean }),
+      })
+      if (change !== undefined) records.push(change)
+    }
+  }
+  return records
+}
+
+export function hasLeaderships(state: ControllerState, brokerId: NodeId): boolean {
+  for (const topic of state.image.topics.values()) {
+    if (topic.partitions.some(partition => partition.leader === brokerId)) return true
+  }
+  return false
+}
+
+/** Gives leadership back to first replicas, and to any replica of leaderless partitions whose topic allows an unclean election. */
+export function balancingElections(state: ControllerState, recordsMax: number): MetadataRecord[] {
+  const records: MetadataRecord[] = []
+  for (const topic of state.image.topics.values()) {
+    for (const [index, partition] of topic.partitions.entries()) {
+      if (partition.leader === partition.replicas[0]) continue
+      if (records.length >= recordsMax) return records
+      const base = state.target(topic, index, partition)
+      const election = partition.leader === NO_LEADER ? base.election : 'preferred'
+      const change = partitionChange({ ...base, election })
+      if (change !== undefined) records.push(change)
+    }
+  }
+  return records
+}
+
+const PREFERRED = 0
+const UNCLEAN = 1
+
+/** ElectLeaders: KIP-183, KIP-460. */
+export function electLeaders(
+  state: ControllerState,
+  request: ElectLeadersRequest,
+): { records: MetadataRecord[]; response: InputOf<typeof ElectLeadersResponse> } {
+  const { electionType, topicPartitions } = request
+  if (electionType !== PREFERRED && electionType !== UNCLEAN) {
+    return { records: [], response: { errorCode: ErrorCode.INVALID_REQUEST, replicaElectionResults: [] } }
+  }
+  const records: MetadataRecord[] = []
+  const one = (name: string, topic: TopicImage | undefined, partitionId: number) => ({
+    partitionId,
+    ...electOne(state, name, topic, partitionId, electionType, records),
+  })
+  const replicaElectionResults =
+    topicPartitions === null
+      ? [...state.image.topics.values()].map(topic => ({
+          topic: topic.name,
+          partitionResult: topic.partitions
+            .map((_, index) => one(topic.name, topic, index))
+            .filter(result => result.errorCode !== ErrorCode.ELECTION_NOT_NEEDED),
+        }))
+      : topicPartitions.map(({ topic: name, partitions }) => ({
+          topic: name,
+          partitionResult: partitions.map(index => one(name, state.image.topicByName(name), index)),
+        }))
+  return { records, response: { errorCode: ErrorCode.NONE, replicaElectionResults } }
+}
+
+function electOne(
+  state: ControllerState,
+  name: string,
+  topic: TopicImage | undefined,
+  index: number,
+  type: number,
+  records: MetadataRecord[],
+): Outcome {
+  if (topic === undefined) return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `No such topic as ${name}`)
+  const partition = topic.partitions[index]
+  if (partition === undefined) {
+    return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `No such partition as ${name}-${index}`)
+  }
+  const needed = type === PREFERRED ? partition.leader !== partition.replicas[0] : partition.leader === NO_LEADER
+  if (!needed) return failed(ErrorCode.ELECTION_NOT_NEEDED)
+  const election = type === PREFERRED ? 'preferred' : 'unclean'
+  const change = partitionChange({ ...state.target(topic, index, partition), election })
+  if (change === undefined) {
+    const preferred = type === PREFERRED
+    return failed(preferred ? ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE : ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+  }
+  records.push(change)
+  return DONE
+}

@@ -582,15 +582,16 @@ export class Membership {
    * The client of a waiting call hung up. It may come back with its member id, and has the time of a session for that;
    * a client that was never told its id cannot.
    */
-  callGone(call: number, turn: Turn): void {
+  callGone(call: number, turn: Turn) {
     const waiting = this.#waiting.get(call)
     if (waiting === undefined) return
     const { group, member } = waiting
     this.#waiting.delete(call)
     if (member.waitingJoin?.call === call) group.setWaitingJoin(member, undefined)
     else member.waitingSync = undefined
-    if (!member.isIdKnown && member.groupInstanceId === null) this.#remove(group, member, turn)
-    else this.#keepAlive(group, member, turn)
+    if (member.isIdKnown || member.groupInstanceId !== null) return this.#keepAlive(group, member, turn)
+    this.#drop(group, member, turn)
+    this.#rebalance(group, turn)
   }
 }
 

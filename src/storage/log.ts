@@ -2,8 +2,22 @@ import { assert } from '#base/assert.ts'
 import type { Epoch, Millis, Offset } from '#base/units.ts'
 import type { Clock, Disk, File, Logger } from '#world/world.ts'
 import type { AbortedTransaction, BatchFold } from './batch-fold.ts'
+import { BatchWalk } from './batch-walk.ts'
+import { replaceFile } from './files.ts'
+import type { EpochEndOffset, LeaderEpochs } from './leader-epochs.ts'
+import { LEADER_EPOCH_FILE, type Loaded, loadLog } from './load.ts'
 import type { LogConfig } from './log-config.ts'
-import type { StorageError } from './storage-error.ts'
+import { findMaxTimestamp, findTimestamp, type TimestampOffset } from './lookup.ts'
+import type { ProducerSnapshots } from './producer-snapshots.ts'
+import { countExpired } from './retention.ts'
+import type { Segment, SegmentPlace } from './segment.ts'
+import { RANGE_GRACE_MS, SegmentCache } from './segment-cache.ts'
+import { type StorageError, storageError } from './storage-error.ts'
+import { collectAborted } from './txn-index.ts'
+import { Writer } from './writer.ts'
+
+export type { EpochEndOffset } from './leader-epochs.ts'
+export type { TimestampOffset } from './lookup.ts'
 
 export interface LogOptions {
   readonly disk: Disk
@@ -17,6 +31,12 @@ export interface LogOptions {
   /** Whether the last stop was clean, so that nothing needs to be scanned. */
   readonly clean: boolean
   readonly startOffset: Offset
+  /** The folder was made just now and holds no batches. */
+  readonly fresh?: boolean
+  /** Shared by all logs of a node, so that files and indexes are bounded together. */
+  readonly cache?: SegmentCache
+  /** Called when offsets that were durable are cut off: a recovery point on the disk that is above must be lowered. */
+  readonly recoveryPointLowered?: (() => Promise<void>) | undefined
 }
 
 /** Whole batches that lie together in one file. Stays readable for half a minute, whatever is deleted meanwhile. */
@@ -28,108 +48,436 @@ export interface LogRange {
   readonly nextOffset: Offset
 }
 
-export interface TimestampOffset {
-  readonly timestamp: Millis
-  readonly offset: Offset
-  readonly leaderEpoch: Epoch
-}
-
-export interface EpochEndOffset {
-  readonly leaderEpoch: Epoch
-  readonly endOffset: Offset
-}
-
+/**
+ * The log of one partition: whole batches in segments, as Kafka lays them out. Offsets in [startOffset, endOffset) can be
+ * read. What the disk does wrong rejects with a {@link StorageError}; calls that only read go on while appends are refused.
+ */
 export class Log {
-  static open(_options: LogOptions): Promise<Log> {
-    return unbuilt()
+  readonly #options: LogOptions
+  readonly #segments: Segment[]
+  readonly #epochs: LeaderEpochs
+  readonly #snapshots: ProducerSnapshots
+  readonly #writer: Writer
+  readonly #folder: string
+  /** The next offset when everything was last written down, or undefined when nothing was since it was opened. */
+  #savedOffset: Offset
+
+  private constructor(options: LogOptions, place: SegmentPlace, loaded: Loaded) {
+    const { disk, clock, log, fold, config, recoveryPointLowered } = options
+    this.#options = options
+    this.#folder = options.folder
+    this.#segments = loaded.segments
+    this.#epochs = loaded.epochs
+    this.#snapshots = loaded.snapshots
+    this.#writer = new Writer(
+      { disk, clock, log, fold, place, recoveryPointLowered },
+      config,
+      loaded,
+      options.fresh ?? false,
+    )
+    // After recovery there is something to write down, even if nothing is appended.
+    this.#savedOffset = options.clean ? loaded.endOffset : -1
   }
-  /** Where the next append must start: the end offset and what is queued behind it. */
+
+  static async open(options: LogOptions): Promise<Log> {
+    const { disk, clock, log, folder, config, fold, recoveryPoint, clean, startOffset } = options
+    const place = { disk, folder, cache: options.cache ?? new SegmentCache(clock) }
+    const fresh = options.fresh ?? false
+    try {
+      const loaded = await loadLog({
+        disk,
+        clock,
+        log,
+        place,
+        config,
+        fold,
+        recoveryPoint,
+        clean,
+        startOffset,
+        fresh,
+      })
+      return new Log(options, place, loaded)
+    } catch (error) {
+      throw storageError(error, folder)
+    }
+  }
+
+  get folder(): string {
+    return this.#folder
+  }
+
+  /** Where the next append must start: the end offset and what is queued behind it. Falls back to the end offset on failure. */
   get nextOffset(): Offset {
-    return unbuilt()
+    return this.#writer.nextOffset
   }
+
+  /** Moves when the write returned; with flush.messages reached when the sync did. Never back but by truncation. */
   get endOffset(): Offset {
-    return unbuilt()
+    return this.#writer.endOffset
   }
+
+  /** Below it everything survives a power cut: the recovery point. */
   get durableOffset(): Offset {
-    return unbuilt()
+    return this.#writer.durableOffset
   }
+
   get startOffset(): Offset {
-    return unbuilt()
+    return this.#writer.startOffset
   }
-  get sizeInBytes(): number {
-    return unbuilt()
-  }
+
   /** Why appends are refused now. */
   get failure(): StorageError | undefined {
-    return unbuilt()
+    return this.#writer.failure
   }
-  /** Whole batches, stamped; kept (not copied) until the promise settles. The same promise for all that one write takes. */
-  append(_bytes: Buffer, _at: number, _end: number): Promise<void> {
-    return unbuilt()
+
+  get config(): LogConfig {
+    return this.#writer.config
   }
-  /** `from` in [startOffset, endOffset]; only batches that end at or below `upTo`. Undefined: nothing (that fits). */
+
+  get sizeInBytes(): number {
+    let size = 0
+    for (const segment of this.#segments) size += segment.size
+    return size
+  }
+
+  get segmentCount(): number {
+    return this.#segments.length
+  }
+
+  /** Base offset and size of the segment that grows. */
+  get activeSegment(): { readonly baseOffset: Offset; readonly sizeInBytes: number } {
+    const { baseOffset, size } = this.#active
+    return { baseOffset, sizeInBytes: size }
+  }
+
+  get #active(): Segment {
+    return this.#segments.at(-1) as Segment
+  }
+
+  /**
+   * Takes the whole batches in `bytes[at, end)`, stamped with offsets that begin at `nextOffset` (or above it, where the
+   * leader's log has a gap) and their epoch. The bytes are not copied and must stay as they are until the promise settles.
+   * It is the same promise for all that one write takes. Call it before the batches are folded into what is known of
+   * producers. Rejects with a StorageError; then nothing of the write counts and the fold is restored.
+   */
+  append(bytes: Buffer, at = 0, end: number = bytes.length): Promise<void> {
+    return this.#writer.append(bytes, at, end)
+  }
+
+  /**
+   * The batches from the one that holds `from` (in [startOffset, endOffset]), as many as lie together, fit in `maxBytes` and
+   * end at or below `upTo`. Undefined when there is nothing, or when the first is too large and `minOneBatch` is not asked
+   * for. Without a promise when it lies in the recent tail.
+   */
   read(
-    _from: Offset,
-    _maxBytes: number,
-    _upTo: Offset,
-    _minOneBatch: boolean,
+    from: Offset,
+    maxBytes: number,
+    upTo: Offset,
+    minOneBatch: boolean,
   ): LogRange | undefined | Promise<LogRange | undefined> {
-    return unbuilt()
+    const below = Math.min(upTo, this.endOffset)
+    if (from >= below) return undefined
+    const active = this.#active
+    const file = from >= active.baseOffset && active.recent !== undefined ? active.file : undefined
+    if (file !== undefined && active.recent !== undefined) {
+      const { recent } = active
+      const first = recent.find(from - active.baseOffset)
+      if (first >= 0) {
+        const position = recent.startPosition(first)
+        let last = recent.findEnd(first, position + maxBytes, below - active.baseOffset)
+        if (last < first) {
+          if (!minOneBatch || recent.lastRelative(first) >= below - active.baseOffset) return undefined
+          last = first
+        }
+        const size = recent.endPosition(last) - position
+        return { file, position, size, nextOffset: active.baseOffset + recent.lastRelative(last) + 1 }
+      }
+    }
+    return this.#readCold(from, maxBytes, below, minOneBatch)
   }
-  readBytes(_range: LogRange): Promise<Buffer> {
-    return unbuilt()
+
+  async #readCold(from: Offset, maxBytes: number, below: Offset, minOneBatch: boolean): Promise<LogRange | undefined> {
+    try {
+      const first = Math.max(0, this.#segmentAt(from))
+      for (let index = first; index < this.#segments.length; index++) {
+        const segment = this.#segments[index] as Segment
+        if (segment.baseOffset >= below) return undefined
+        const start = segment.cursor(from) ?? (await segment.seek(from))?.position
+        // Compaction may leave nothing at the end of a segment; then the next one has what comes after.
+        if (start === undefined || start >= segment.size) continue
+        return await rangeOf(segment, start, maxBytes, below, minOneBatch)
+      }
+      return undefined
+    } catch (error) {
+      throw storageError(error, this.#folder)
+    }
   }
-  offsetForTimestamp(_timestamp: Millis): Promise<TimestampOffset | undefined> {
-    return unbuilt()
+
+  #segmentAt(offset: Offset): number {
+    let low = 0
+    let high = this.#segments.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#segments[middle] as Segment).baseOffset <= offset) low = middle + 1
+      else high = middle
+    }
+    return low - 1
   }
-  offsetOfMaxTimestamp(): Promise<TimestampOffset | undefined> {
-    return unbuilt()
+
+  async readBytes({ file, position, size }: LogRange): Promise<Buffer> {
+    const bytes = Buffer.allocUnsafe(size)
+    try {
+      const count = await file.read(bytes, position)
+      return count === size ? bytes : bytes.subarray(0, count)
+    } catch (error) {
+      throw storageError(error, this.#folder)
+    }
   }
+
+  /**
+   * The first record in offset order, from the start offset on, at or after a time; undefined when there is none. Records
+   * that cannot be unpacked reject with a RecordsError.
+   */
+  async offsetForTimestamp(timestamp: Millis): Promise<TimestampOffset | undefined> {
+    return this.#lookUp(() => findTimestamp([...this.#segments], timestamp, this.startOffset, this.endOffset))
+  }
+
+  /** The first record that has the highest time of the log; undefined when no record has one. */
+  async offsetOfMaxTimestamp(): Promise<TimestampOffset | undefined> {
+    return this.#lookUp(() => findMaxTimestamp([...this.#segments]))
+  }
+
+  async #lookUp<T>(find: () => Promise<T>): Promise<T> {
+    try {
+      return await find()
+    } catch (error) {
+      if (error instanceof Error && error.name === 'RecordsError') throw error
+      throw storageError(error, this.#folder)
+    }
+  }
+
   /** A leader begins: its epoch starts at `offset`. */
-  assignEpoch(_epoch: Epoch, _offset: Offset): void {
-    unbuilt()
+  assignEpoch(epoch: Epoch, offset: Offset): void {
+    this.#epochs.assign(epoch, offset)
   }
+
   get latestEpoch(): Epoch | undefined {
-    return unbuilt()
+    return this.#epochs.latest
   }
-  endOffsetForEpoch(_epoch: Epoch): EpochEndOffset | undefined {
-    return unbuilt()
+
+  get epochs(): readonly { readonly epoch: Epoch; readonly startOffset: Offset }[] {
+    return this.#epochs.entries
   }
-  abortedTransactions(_from: Offset, _upTo: Offset): Promise<readonly AbortedTransaction[]> {
-    return unbuilt()
+
+  /** The leader epoch of the record at `offset`. */
+  epochAt(offset: Offset): Epoch | undefined {
+    return this.#epochs.epochAt(offset)
   }
-  appendAborted(_transaction: AbortedTransaction): void {
-    unbuilt()
+
+  /** Where the largest known epoch that is not above `epoch` ended; undefined when it is above all that is known. */
+  endOffsetForEpoch(epoch: Epoch): EpochEndOffset | undefined {
+    return this.#epochs.endOffsetFor(epoch, this.nextOffset)
   }
-  configure(_config: LogConfig): void {
-    unbuilt()
+
+  /** What a reader of committed records has to know of [from, upTo). */
+  async abortedTransactions(from: Offset, upTo: Offset): Promise<readonly AbortedTransaction[]> {
+    const found: AbortedTransaction[] = []
+    for (const segment of this.#segments.slice(Math.max(0, this.#segmentAt(from)))) {
+      if (collectAborted(await segment.loadAborted(), from, upTo, found)) break
+    }
+    return found
   }
+
+  /** The marker at `lastOffset` was appended. */
+  appendAborted(transaction: AbortedTransaction): void {
+    const index = Math.max(0, this.#segmentAt(transaction.lastOffset))
+    ;(this.#segments[index] as Segment).appendAborted(transaction)
+  }
+
+  configure(config: LogConfig): void {
+    this.#writer.config = config
+  }
+
+  /** Begins a new segment at the end, unless the last one is empty. */
   roll(): Promise<void> {
-    return unbuilt()
+    return this.#writer.roll()
   }
-  truncateTo(_offset: Offset): Promise<Offset> {
-    return unbuilt()
+
+  /**
+   * Cuts off what lies at and after `offset`, with the whole batch that holds it. Returns the new end offset. The fold is
+   * brought back to it.
+   */
+  async truncateTo(offset: Offset): Promise<Offset> {
+    await this.#writer.settled()
+    return this.#exclusive(async () => {
+      if (offset >= this.endOffset) return this.endOffset
+      if (offset < (this.#segments[0] as Segment).baseOffset) await this.#writer.restartAt(offset)
+      else await this.#writer.cutTo(offset)
+      return this.endOffset
+    })
   }
-  truncateFullyAndStartAt(_offset: Offset): Promise<void> {
-    return unbuilt()
+
+  /** Throws all records away; the log is empty and begins at `offset`. */
+  async truncateFullyAndStartAt(offset: Offset): Promise<void> {
+    await this.#writer.settled()
+    await this.#exclusive(() => this.#writer.restartAt(offset))
   }
-  deleteRecordsBefore(_offset: Offset): void {
-    unbuilt()
+
+  /** A follower of a log, or DeleteRecords: records below `offset` are gone for readers; the files follow with retention. */
+  deleteRecordsBefore(offset: Offset): void {
+    if (offset <= this.startOffset) return
+    assert(offset <= this.endOffset, 'the start offset does not pass the end')
+    this.#writer.startOffset = offset
+    this.#epochs.truncateFromStart(offset)
   }
-  retain(_now: Millis, _highWatermark: Offset): Promise<void> {
-    return unbuilt()
+
+  /**
+   * Deletes the oldest segments by time, size and start offset, as far as the high watermark. Their files get `.deleted` now
+   * and go after file.delete.delay.ms. Returns how many.
+   */
+  async retain(now: Millis, highWatermark: Offset): Promise<number> {
+    const segments = this.#segments
+    const { config } = this
+    try {
+      if (segments.length === 1 && this.#active.size === 0) return 0
+      let { count, reason } = await countExpired(
+        [...segments],
+        config,
+        now,
+        highWatermark,
+        this.startOffset,
+        this.endOffset,
+      )
+      if (count === 0) return 0
+      if (count === segments.length) {
+        if (this.failure !== undefined) count--
+        else await this.roll()
+      }
+      const removed = await this.#exclusive(async () => {
+        const expired = segments.splice(0, Math.min(count, segments.length - 1))
+        const start = (segments[0] as Segment).baseOffset
+        if (expired.length > 0 && this.startOffset < start) this.deleteRecordsBefore(start)
+        for (const segment of expired) await segment.renameDeleted()
+        await this.#snapshots.removeBelow(start)
+        return expired
+      })
+      if (removed.length > 0) {
+        const { folder } = this
+        this.#options.log.info(
+          { folder, segments: removed.length, reason, startOffset: this.startOffset },
+          'deleted old segments',
+        )
+        this.#options.clock.after(Math.max(config.fileDeleteDelayMs, RANGE_GRACE_MS), () => {
+          this.#writer.later(async () => {
+            for (const segment of removed) await segment.removeFiles(true)
+          })
+        })
+      }
+      return removed.length
+    } catch (error) {
+      throw storageError(error, this.#folder)
+    }
   }
+
+  async #exclusive<T>(task: () => Promise<T>): Promise<T> {
+    try {
+      return await this.#writer.exclusive(task)
+    } catch (error) {
+      throw storageError(error, this.#folder)
+    }
+  }
+
+  /** Makes everything durable that was appended before. */
   flush(): Promise<void> {
-    return unbuilt()
+    return this.#writer.flush()
   }
-  checkpoint(): Promise<void> {
-    return unbuilt()
+
+  /**
+   * Writes down what makes the next start short: syncs, then the indexes, epochs and producers. Nothing to do costs nothing.
+   * The recovery point of the log is its durable offset afterwards.
+   */
+  async checkpoint(): Promise<void> {
+    const offset = this.nextOffset
+    if (offset === this.#savedOffset && !this.#epochs.dirty) return
+    // Taken now, because it goes with this offset; written when that is durable.
+    const producers = this.#options.fold.snapshot()
+    try {
+      await this.#writer.flush()
+      await this.#writer.background()
+      await this.#writer.exclusive(async () => {
+        if (this.failure !== undefined || this.endOffset < offset) return
+        for (const segment of this.#segments) await segment.writeIndexes()
+        await this.#writeEpochs()
+        const { newest } = this.#snapshots
+        if (offset > (newest ?? this.startOffset)) {
+          await this.#snapshots.write(offset, producers, this.#writer.bases())
+        }
+        this.#savedOffset = offset
+      })
+    } catch (error) {
+      throw storageError(error, this.#folder)
+    }
   }
-  close(): Promise<void> {
-    return unbuilt()
+
+  async #writeEpochs(): Promise<void> {
+    if (!this.#epochs.dirty) return
+    this.#epochs.dirty = false
+    try {
+      await replaceFile(this.#options.disk, this.#folder, LEADER_EPOCH_FILE, this.#epochs.encode())
+    } catch (error) {
+      this.#epochs.dirty = true
+      throw error
+    }
+  }
+
+  /** A clean stop: all is written down. Rejects when the disk does not take it; the next start then has to recover. */
+  async close(): Promise<void> {
+    await this.#writer.settled()
+    try {
+      if (this.failure !== undefined) throw this.failure
+      await this.checkpoint()
+    } finally {
+      await this.#writer.stop()
+      for (const segment of this.#segments) segment.closeFile()
+    }
+  }
+
+  /** Stops without writing anything down, for a log that is deleted or whose folder failed. */
+  async abandon(): Promise<void> {
+    await this.#writer.stop()
+    for (const segment of this.#segments) segment.closeFile()
   }
 }
 
-function unbuilt(): never {
-  assert(false, 'not built yet')
+async function rangeOf(
+  segment: Segment,
+  start: number,
+  maxBytes: number,
+  below: Offset,
+  minOneBatch: boolean,
+): Promise<LogRange | undefined> {
+  const { size } = segment
+  const file = await segment.open(false)
+  const { offsets } = await segment.indexes()
+  // An entry's position is where a batch starts: everything between `start` and the last one that fits goes without a look.
+  const slot = Math.min(
+    offsets.floorPosition(start + maxBytes),
+    offsets.floorOffset(Math.min(below - 1 - segment.baseOffset, 0x7fff_ffff)),
+  )
+  const walk = new BatchWalk(file, slot < 0 ? start : Math.max(start, offsets.position(slot)), size, {
+    chunkBytes: 1024,
+  })
+  let nextOffset = -1
+  let end = walk.position
+  while (walk.here() || (await walk.load())) {
+    if (nextOffset < 0) nextOffset = walk.baseOffset
+    const fits = walk.position + walk.size - start <= maxBytes || (minOneBatch && walk.position === start)
+    if (!fits || walk.lastOffset >= below) break
+    walk.advance()
+    end = walk.position
+    nextOffset = walk.lastOffset + 1
+  }
+  if (end === start) return undefined
+  segment.remember(nextOffset, end)
+  return { file, position: start, size: end - start, nextOffset }
 }

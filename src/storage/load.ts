@@ -1,0 +1,287 @@
+import { INT32_MAX, MiB, type Offset } from '#base/units.ts'
+import { checkCrc, leaderEpoch, magic } from '#records/batch.ts'
+import type { Clock, Disk, Logger } from '#world/world.ts'
+import type { BatchFold } from './batch-fold.ts'
+import { BatchWalk } from './batch-walk.ts'
+import { inParallel, isMissing, offsetOfName, readText } from './files.ts'
+import { LeaderEpochs } from './leader-epochs.ts'
+import { settleLeftovers } from './leftovers.ts'
+import type { LogConfig } from './log-config.ts'
+import { PRODUCER_SNAPSHOT_SUFFIX } from './producer-snapshot.ts'
+import { ProducerSnapshots } from './producer-snapshots.ts'
+import { LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, type SegmentPlace } from './segment.ts'
+
+export const LEADER_EPOCH_FILE = 'leader-epoch-checkpoint'
+
+const RECOVERY_CHUNK_BYTES = MiB
+const REPLAY_CHUNK_BYTES = 64 * 1024
+
+export interface LoadOptions {
+  readonly disk: Disk
+  readonly clock: Clock
+  readonly log: Logger
+  readonly place: SegmentPlace
+  readonly config: LogConfig
+  readonly fold: BatchFold
+  readonly recoveryPoint: Offset
+  readonly clean: boolean
+  readonly startOffset: Offset
+  /** The folder was made just now. */
+  readonly fresh: boolean
+}
+
+export interface Loaded {
+  /** At least one; the last grows. */
+  readonly segments: Segment[]
+  readonly epochs: LeaderEpochs
+  readonly snapshots: ProducerSnapshots
+  readonly startOffset: Offset
+  readonly endOffset: Offset
+  readonly durableOffset: Offset
+}
+
+/**
+ * Reads what a folder holds. After a clean stop only the end is looked for; otherwise every batch from the recovery point
+ * on is checked, and the log ends before the first one that is torn. No content makes it fail: what makes no sense is
+ * rebuilt or cut off, with a line that says so. Only the disk does.
+ */
+export async function loadLog(options: LoadOptions): Promise<Loaded> {
+  const { disk, clock, place, log } = options
+  const { folder } = place
+  if (options.fresh) return empty(options, new ProducerSnapshots(disk, folder, []), new LeaderEpochs())
+  const names = await settleLeftovers(disk, folder, await listOrMake(disk, folder), log)
+
+  const bases: Offset[] = []
+  const snapshotOffsets: Offset[] = []
+  for (const name of names) {
+    const base = offsetOfName(name, LOG_SUFFIX)
+    if (base !== undefined) bases.push(base)
+    const snapshot = offsetOfName(name, PRODUCER_SNAPSHOT_SUFFIX)
+    if (snapshot !== undefined) snapshotOffsets.push(snapshot)
+  }
+  await removeOrphans(disk, folder, names, bases)
+  const text = names.has(LEADER_EPOCH_FILE) ? await readText(disk, `${folder}/${LEADER_EPOCH_FILE}`) : undefined
+  const epochs = text === undefined ? new LeaderEpochs() : LeaderEpochs.decode(text)
+  const snapshots = new ProducerSnapshots(disk, folder, snapshotOffsets)
+  if (bases.length === 0) return empty(options, snapshots, epochs)
+
+  const segments = bases.toSorted((a, b) => a - b).map(base => new Segment(place, base, clock.now()))
+  await inParallel(segments.slice(0, -1), 8, async segment => {
+    segment.size = await (await segment.open(false)).size()
+  })
+  const { endOffset, checkedFrom } = await findEnd(options, segments, epochs)
+  if (options.startOffset > endOffset) {
+    log.warn(
+      { folder, startOffset: options.startOffset, endOffset },
+      'the log ends before its start offset, so all that it holds was deleted; it begins anew at its start offset',
+    )
+    for (const segment of segments) await segment.removeFiles(false)
+    return empty(options, snapshots, epochs)
+  }
+  const startOffset = Math.max(options.startOffset, (segments[0] as Segment).baseOffset)
+  epochs.truncateFromEnd(endOffset)
+  epochs.truncateFromStart(startOffset)
+  await snapshots.removeAbove(endOffset)
+  await snapshots.removeStrays(segments.map(segment => segment.baseOffset))
+  await restoreFold(options, segments, snapshots, endOffset, startOffset, checkedFrom)
+  const durableOffset = options.clean ? endOffset : Math.min(endOffset, checkedFrom)
+  return { segments, epochs, snapshots, startOffset, endOffset, durableOffset }
+}
+
+async function listOrMake(disk: Disk, folder: string) {
+  try {
+    return await disk.list(folder)
+  } catch (error) {
+    if (!isMissing(error)) throw error
+    await disk.makeFolder(folder)
+    return []
+  }
+}
+
+async function empty(options: LoadOptions, snapshots: ProducerSnapshots, epochs: LeaderEpochs): Promise<Loaded> {
+  const { startOffset, place, clock, fold } = options
+  const segment = new Segment(place, startOffset, clock.now())
+  await segment.resume(0)
+  await snapshots.removeAbove(-1)
+  epochs.clear()
+  fold.restore([], startOffset)
+  return { segments: [segment], epochs, snapshots, startOffset, endOffset: startOffset, durableOffset: startOffset }
+}
+
+/** Index files whose log is gone. */
+async function removeOrphans(
+  disk: Disk,
+  folder: string,
+  names: ReadonlySet<string>,
+  bases: readonly Offset[],
+): Promise<void> {
+  const known = new Set(bases)
+  for (const name of names) {
+    for (const suffix of SEGMENT_SUFFIXES) {
+      const base = offsetOfName(name, suffix)
+      if (base !== undefined && !known.has(base)) await disk.remove(`${folder}/${name}`)
+    }
+  }
+}
+
+/** The end of the log, and from which offset on batches had to be checked for it (the end itself when none). */
+async function findEnd(
+  options: LoadOptions,
+  segments: Segment[],
+  epochs: LeaderEpochs,
+): Promise<{ readonly endOffset: Offset; readonly checkedFrom: Offset }> {
+  const active = segments.at(-1) as Segment
+  const size = await sizeOf(active)
+  if (options.clean) {
+    const endOffset = await active.resume(size)
+    if (endOffset !== undefined) return { endOffset, checkedFrom: endOffset }
+    options.log.warn(
+      { folder: options.place.folder, segment: active.baseOffset },
+      'the last segment does not end in a whole batch though the last stop was clean; checking it',
+    )
+    return recover(options, segments, epochs, active.baseOffset)
+  }
+  return recover(options, segments, epochs, options.recoveryPoint)
+}
+
+async function sizeOf(segment: Segment): Promise<number> {
+  segment.size = await (await segment.open(false)).size()
+  return segment.size
+}
+
+async function recover(
+  options: LoadOptions,
+  segments: Segment[],
+  epochs: LeaderEpochs,
+  recoveryPoint: Offset,
+): Promise<{ readonly endOffset: Offset; readonly checkedFrom: Offset }> {
+  const { place, log } = options
+  let first = segments.findLastIndex(segment => segment.baseOffset <= recoveryPoint)
+  if (first < 0) first = 0
+  const checkedFrom = Math.max(recoveryPoint, (segments[first] as Segment).baseOffset)
+  let endOffset = (segments[first] as Segment).baseOffset
+  for (let index = first; index < segments.length; index++) {
+    const segment = segments[index] as Segment
+    // Offsets that the segments before it have already: a file that cannot belong to this log.
+    const damaged = segment.baseOffset < endOffset
+    const found = damaged ? undefined : await recoverSegment(options, segment, epochs, recoveryPoint)
+    endOffset = Math.max(endOffset, found?.endOffset ?? endOffset)
+    if (found?.cutBytes === 0) continue
+    const later = segments.splice(damaged ? index : index + 1)
+    log.warn(
+      {
+        folder: place.folder,
+        endOffset,
+        segment: segment.baseOffset,
+        bytes: found?.cutBytes,
+        segmentsAfter: later.length,
+      },
+      'cut off what the last stop left torn at the end of the log: it was never synced',
+    )
+    for (const removed of later) await removed.removeFiles(false)
+    break
+  }
+  for (const segment of segments.slice(0, -1)) {
+    segment.seal()
+    await segment.writeIndexes().catch(() => undefined)
+  }
+  ;(segments.at(-1) as Segment).busy = true
+  return { endOffset, checkedFrom: Math.min(checkedFrom, endOffset) }
+}
+
+/** Checks a segment's batches from the recovery point on, and leaves it as one that grows. */
+async function recoverSegment(
+  { config }: LoadOptions,
+  segment: Segment,
+  epochs: LeaderEpochs,
+  recoveryPoint: Offset,
+): Promise<{ readonly endOffset: Offset; readonly cutBytes: number }> {
+  const size = await sizeOf(segment)
+  let endOffset = segment.baseOffset
+  let position = 0
+  // What was synced is trusted, if it is whole up to the recovery point.
+  if (recoveryPoint > segment.baseOffset) {
+    const from = await segment.seek(recoveryPoint - 1).catch(() => undefined)
+    const before = from !== undefined && from.lastOffset === recoveryPoint - 1 ? from.position + from.size : 0
+    if (before > 0 && (await segment.resume(before, recoveryPoint)) === recoveryPoint) {
+      position = before
+      endOffset = recoveryPoint
+    }
+  }
+  if (position === 0) segment.reset()
+  segment.busy = true
+  const file = await segment.open(true)
+  const walk = new BatchWalk(file, position, size, { whole: true, chunkBytes: RECOVERY_CHUNK_BYTES })
+  while (walk.here() || (await walk.load())) {
+    const inOrder = walk.baseOffset >= endOffset || magic(walk.buffer, walk.at) < 2
+    if (!inOrder || walk.lastOffset - segment.baseOffset > INT32_MAX) break
+    if (checkCrc(walk.buffer, walk.at) !== undefined) break
+    segment.added(walk.baseOffset, walk.lastOffset, walk.size, walk.maxTimestamp, config.indexIntervalBytes)
+    if (magic(walk.buffer, walk.at) === 2) epochs.assign(leaderEpoch(walk.buffer, walk.at), walk.baseOffset)
+    endOffset = walk.lastOffset + 1
+    walk.advance()
+  }
+  if (segment.size > position) segment.unsynced = true
+  const cutBytes = size - segment.size
+  if (cutBytes > 0) {
+    await file.truncate(segment.size)
+    segment.unsynced = true
+  }
+  // Names in the folder are as new as the bytes.
+  segment.nameUnsynced = true
+  return { endOffset, cutBytes }
+}
+
+/** Brings the fold to the end of the log: the newest snapshot, and the batches after it. */
+export async function restoreFold(
+  { fold, clean }: Pick<LoadOptions, 'fold' | 'clean'>,
+  segments: readonly Segment[],
+  snapshots: ProducerSnapshots,
+  endOffset: Offset,
+  startOffset: Offset,
+  recoveredFrom: Offset,
+): Promise<void> {
+  const snapshot = await snapshots.load(endOffset)
+  if (snapshot === undefined && (clean || endOffset === startOffset)) {
+    // As in Kafka: a clean stop writes one wherever there is anything to know.
+    fold.restore([], endOffset)
+    return
+  }
+  const from = Math.max(snapshot?.offset ?? startOffset, startOffset)
+  fold.restore(snapshot?.entries ?? [], from)
+  if (from >= endOffset) return
+  for (
+    let index = Math.max(
+      0,
+      segments.findLastIndex(segment => segment.baseOffset <= from),
+    );
+    ;
+    index++
+  ) {
+    const segment = segments[index]
+    if (segment === undefined || segment.baseOffset >= endOffset) return
+    await replay(fold, segment, from, endOffset, recoveredFrom)
+  }
+}
+
+async function replay(
+  fold: BatchFold,
+  segment: Segment,
+  from: Offset,
+  endOffset: Offset,
+  recoveredFrom: Offset,
+): Promise<void> {
+  if (segment.size === 0) return
+  const start = from <= segment.baseOffset ? 0 : (await segment.seek(from))?.position
+  if (start === undefined) return
+  await segment.loadAborted()
+  const walk = new BatchWalk(await segment.open(false), start, segment.size, { chunkBytes: REPLAY_CHUNK_BYTES })
+  while (walk.here() || (await walk.load())) {
+    if (walk.lastOffset >= endOffset) return
+    if (walk.baseOffset >= from && magic(walk.buffer, walk.at) === 2) {
+      const aborted = fold.apply(walk.buffer, walk.at)
+      if (aborted !== undefined && walk.lastOffset >= recoveredFrom) segment.appendAborted(aborted)
+    }
+    walk.advance()
+  }
+}

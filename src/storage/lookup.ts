@@ -1,0 +1,80 @@
+import { assert } from '#base/assert.ts'
+import type { Epoch, Millis, Offset } from '#base/units.ts'
+import { leaderEpoch, magic } from '#records/batch.ts'
+import { openRecords } from '#records/records.ts'
+import type { Segment } from './segment.ts'
+
+export interface TimestampOffset {
+  readonly timestamp: Millis
+  readonly offset: Offset
+  /** -1 in messages of the old formats. */
+  readonly leaderEpoch: Epoch
+}
+
+/**
+ * The first record, in offset order, at or after a time. Times need not rise: every entry of a time index speaks for all
+ * that lies before it, so skipping what is older as a whole never skips a record that counts.
+ */
+export async function findTimestamp(
+  segments: readonly Segment[],
+  timestamp: Millis,
+  from: Offset,
+  endOffset: Offset,
+): Promise<TimestampOffset | undefined> {
+  const first = Math.max(
+    0,
+    segments.findLastIndex(segment => segment.baseOffset <= from),
+  )
+  for (let index = first; index < segments.length; index++) {
+    const segment = segments[index] as Segment
+    if (segment.baseOffset >= endOffset || segment.size === 0) break
+    if ((await segment.maxTimestamp()) < timestamp) continue
+    const { times } = await segment.indexes()
+    const slot = times.below(timestamp)
+    const older = slot < 0 ? segment.baseOffset : segment.baseOffset + times.relativeOffset(slot) + 1
+    const walk = await segment.seek(Math.max(older, from))
+    while (walk !== undefined && (walk.here() || (await walk.load()))) {
+      if (walk.baseOffset >= endOffset) return undefined
+      if (walk.maxTimestamp >= timestamp && walk.lastOffset >= from) {
+        const { bytes, epoch } = await wholeBatch(segment, walk.position, walk.size)
+        const records = openRecords(bytes)
+        while (records.next()) {
+          if (records.timestamp < timestamp || records.offset < from) continue
+          if (records.offset >= endOffset) return undefined
+          return { timestamp: records.timestamp, offset: records.offset, leaderEpoch: epoch }
+        }
+      }
+      walk.advance()
+    }
+  }
+  return undefined
+}
+
+/** The first record that has the highest time of all. */
+export async function findMaxTimestamp(segments: readonly Segment[]): Promise<TimestampOffset | undefined> {
+  let newest: Segment | undefined
+  let highest: Millis = -1
+  for (const segment of segments) {
+    if (segment.size === 0) continue
+    const timestamp = await segment.maxTimestamp()
+    if (timestamp <= highest) continue
+    newest = segment
+    highest = timestamp
+  }
+  if (newest === undefined) return undefined
+  const walk = await newest.seek(newest.maxTimestampOffset)
+  if (walk === undefined) return undefined
+  const { bytes, epoch } = await wholeBatch(newest, walk.position, walk.size)
+  const records = openRecords(bytes)
+  while (records.next()) {
+    if (records.timestamp === highest) return { timestamp: highest, offset: records.offset, leaderEpoch: epoch }
+  }
+  return undefined
+}
+
+async function wholeBatch(segment: Segment, position: number, size: number): Promise<{ bytes: Buffer; epoch: Epoch }> {
+  const bytes = Buffer.allocUnsafe(size)
+  const read = await (await segment.open(false)).read(bytes, position)
+  assert(read === size, 'a batch that was walked over is whole')
+  return { bytes, epoch: magic(bytes, 0) < 2 ? -1 : leaderEpoch(bytes, 0) }
+}

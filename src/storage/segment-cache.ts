@@ -1,0 +1,77 @@
+import { MiB, type Millis } from '#base/units.ts'
+import type { Clock } from '#world/world.ts'
+import type { Segment } from './segment.ts'
+
+/** How long a range that was handed out stays readable, whatever is closed, renamed or deleted meanwhile. */
+export const RANGE_GRACE_MS: Millis = 30_000
+
+const SWEEP_EVERY_MS: Millis = 5_000
+
+export interface SegmentCacheLimits {
+  readonly openFilesMax: number
+  readonly indexBytesMax: number
+}
+
+/**
+ * Bounds what all segments of a node keep: open files and the indexes of closed segments. Both come back by themselves
+ * when they are needed, so the longest unused go first.
+ */
+export class SegmentCache {
+  readonly #clock: Clock
+  readonly #limits: SegmentCacheLimits
+  readonly #open = new Set<Segment>()
+  /** In the order of use, so that the first is the longest unused. */
+  readonly #indexed = new Map<Segment, number>()
+  #indexBytes = 0
+  #sweptAt = 0
+
+  constructor(clock: Clock, limits: SegmentCacheLimits = { openFilesMax: 4096, indexBytesMax: 64 * MiB }) {
+    this.#clock = clock
+    this.#limits = limits
+  }
+
+  get openFiles(): number {
+    return this.#open.size
+  }
+
+  now(): Millis {
+    return this.#clock.monotonic()
+  }
+
+  opened(segment: Segment): void {
+    this.#open.add(segment)
+    if (this.#open.size > this.#limits.openFilesMax) this.#sweep()
+  }
+
+  closed(segment: Segment): void {
+    this.#open.delete(segment)
+  }
+
+  #sweep(): void {
+    const now = this.now()
+    if (now - this.#sweptAt < SWEEP_EVERY_MS) return
+    this.#sweptAt = now
+    const unused = [...this.#open].filter(segment => !segment.busy && now - segment.usedAt > RANGE_GRACE_MS)
+    unused.sort((a, b) => a.usedAt - b.usedAt)
+    for (const segment of unused.slice(0, this.#open.size - Math.floor(this.#limits.openFilesMax * 0.9))) {
+      segment.closeFile()
+    }
+  }
+
+  /** The indexes of a closed segment were loaded or used. */
+  usedIndexes(segment: Segment, bytes: number): void {
+    this.forgetIndexes(segment)
+    this.#indexed.set(segment, bytes)
+    this.#indexBytes += bytes
+    for (const [oldest] of this.#indexed) {
+      if (this.#indexBytes <= this.#limits.indexBytesMax || oldest === segment) break
+      this.forgetIndexes(oldest)
+      oldest.dropIndexes()
+    }
+  }
+
+  forgetIndexes(segment: Segment): void {
+    this.#indexBytes -= this.#indexed.get(segment) ?? 0
+    this.#indexed.delete(segment)
+  }
+}

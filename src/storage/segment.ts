@@ -1,0 +1,416 @@
+import { assert } from '#base/assert.ts'
+import type { Millis, Offset } from '#base/units.ts'
+import type { Disk, File } from '#world/world.ts'
+import type { AbortedTransaction } from './batch-fold.ts'
+import { BatchWalk } from './batch-walk.ts'
+import { isMissing, offsetName, overwriteFile } from './files.ts'
+import { OffsetIndex } from './offset-index.ts'
+import { RecentBatches } from './recent-batches.ts'
+import type { SegmentCache } from './segment-cache.ts'
+import { TimeIndex } from './time-index.ts'
+import { decodeTxnIndex, encodeTxnIndex } from './txn-index.ts'
+
+export const LOG_SUFFIX = '.log'
+export const OFFSET_INDEX_SUFFIX = '.index'
+export const TIME_INDEX_SUFFIX = '.timeindex'
+export const TXN_INDEX_SUFFIX = '.txnindex'
+export const SEGMENT_SUFFIXES = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX] as const
+
+/** How far apart two entries of the indexes are when nothing else is said, as when they are built anew. */
+const INDEX_INTERVAL_BYTES = 4096
+
+export interface Indexes {
+  readonly offsets: OffsetIndex
+  readonly times: TimeIndex
+}
+
+export interface SegmentPlace {
+  readonly disk: Disk
+  readonly cache: SegmentCache
+  readonly folder: string
+}
+
+/**
+ * One file of batches and its indexes. The active one (the last of a log) has its indexes and the ends of its recent
+ * batches in memory and writes the indexes when it is sealed; a sealed one loads them when it is asked.
+ */
+export class Segment {
+  readonly #place: SegmentPlace
+  readonly baseOffset: Offset
+  /** Bytes that were written, whole batches. */
+  size = 0
+  /** -1: no record has a time. Only known when the indexes were seen. */
+  #maxTimestamp: Millis = -1
+  #maxTimestampRelative = 0
+  /** The highest time of the first batch, which ages the segment. -1 when empty or not known. */
+  firstTimestamp: Millis = -1
+  /** When this process first saw it; ages a segment whose records have no time. */
+  readonly since: Millis
+  #sinceIndexEntry = 0
+  #indexes: Indexes | undefined
+  /** Loaded with the indexes of an active segment; undefined when not loaded. */
+  #aborted: AbortedTransaction[] | undefined
+  #indexesChanged = false
+  #recent: RecentBatches | undefined
+  #file: File | undefined
+  #fileWritable = false
+  #opening: Promise<File> | undefined
+  #cursors: number[] | undefined
+  /** Holds bytes that were not synced. */
+  unsynced = false
+  /** Its name may be lost in a power cut. */
+  nameUnsynced = false
+  /** Its file may not be closed behind its back: it is being written. */
+  busy = false
+  usedAt: Millis = 0
+
+  constructor(place: SegmentPlace, baseOffset: Offset, since: Millis) {
+    this.#place = place
+    this.baseOffset = baseOffset
+    this.since = since
+  }
+
+  path(suffix: string): string {
+    return `${this.#place.folder}/${offsetName(this.baseOffset, suffix)}`
+  }
+
+  /** The file, if it is open. Says that it is in use. */
+  get file(): File | undefined {
+    if (this.#file !== undefined) this.usedAt = this.#place.cache.now()
+    return this.#file
+  }
+
+  /** Opens the file, and makes it if `write` is asked for and there is none. */
+  async open(write: boolean): Promise<File> {
+    if (this.#file !== undefined && (this.#fileWritable || !write)) return this.file as File
+    while (this.#opening !== undefined) await this.#opening.catch(() => undefined)
+    if (this.#file !== undefined && (this.#fileWritable || !write)) return this.file as File
+    this.#opening = this.#openFile(write)
+    try {
+      return await this.#opening
+    } finally {
+      this.#opening = undefined
+    }
+  }
+
+  async #openFile(write: boolean): Promise<File> {
+    const { disk, cache } = this.#place
+    const file = await disk.open(this.path(LOG_SUFFIX), { create: write, write })
+    this.closeFile()
+    this.#file = file
+    this.#fileWritable = write
+    this.usedAt = cache.now()
+    cache.opened(this)
+    return file
+  }
+
+  /** Whoever sends from the file goes on; others open it anew. */
+  closeFile(): void {
+    const file = this.#file
+    if (file === undefined) return
+    this.#file = undefined
+    this.#place.cache.closed(this)
+    file.close().catch(() => undefined)
+  }
+
+  get isIndexed(): boolean {
+    return this.#indexes !== undefined
+  }
+
+  get indexBytes(): number {
+    return this.#indexes === undefined ? 0 : Math.max(this.#indexes.offsets.bytes, this.#indexes.times.bytes)
+  }
+
+  /** Begins with nothing: a segment that was just made, or is about to be built anew. */
+  reset(): void {
+    this.size = 0
+    this.#maxTimestamp = -1
+    this.#maxTimestampRelative = 0
+    this.firstTimestamp = -1
+    this.#sinceIndexEntry = 0
+    this.#indexes = { offsets: new OffsetIndex(), times: new TimeIndex() }
+    this.#place.cache.forgetIndexes(this)
+    this.#aborted = []
+    this.#indexesChanged = true
+    this.#recent = undefined
+    this.#cursors = undefined
+  }
+
+  /** A batch lies at the end of the file now. */
+  added(baseOffset: Offset, lastOffset: Offset, bytes: number, timestamp: Millis, indexIntervalBytes: number): void {
+    const indexes = this.#indexes
+    assert(indexes !== undefined, 'a segment that grows has its indexes in memory')
+    const relative = lastOffset - this.baseOffset
+    const position = this.size
+    if (position === 0) this.firstTimestamp = timestamp
+    if (timestamp > this.#maxTimestamp) {
+      this.#maxTimestamp = timestamp
+      this.#maxTimestampRelative = relative
+    }
+    if (this.#sinceIndexEntry > indexIntervalBytes) {
+      indexes.offsets.append(relative, position)
+      indexes.times.append(this.#maxTimestamp, this.#maxTimestampRelative)
+      this.#sinceIndexEntry = 0
+    }
+    this.#indexesChanged = true
+    this.#sinceIndexEntry += bytes
+    this.#recent ??= new RecentBatches(baseOffset - this.baseOffset - 1, position)
+    this.size = position + bytes
+    this.#recent.add(relative, this.size)
+  }
+
+  /** The ends of the last batches, for a segment that grows. */
+  get recent(): RecentBatches | undefined {
+    return this.#recent
+  }
+
+  /** Offset and position pairs at which readers stopped, who will go on there. */
+  cursor(offset: Offset): number | undefined {
+    const cursors = this.#cursors
+    if (cursors === undefined) return undefined
+    for (let index = 0; index < cursors.length; index += 2) {
+      if (cursors[index] === offset) return cursors[index + 1]
+    }
+    return undefined
+  }
+
+  remember(offset: Offset, position: number): void {
+    this.#cursors ??= []
+    if (this.#cursors.length >= CURSORS * 2) this.#cursors.splice(0, 2)
+    this.#cursors.push(offset, position)
+  }
+
+  /** The indexes, loaded or built anew when the files are missing or make no sense. `size` must be known. */
+  async indexes(): Promise<Indexes> {
+    if (this.#indexes !== undefined) {
+      if (!this.busy) this.#place.cache.usedIndexes(this, indexesBytes(this.#indexes))
+      return this.#indexes
+    }
+    const loaded = await this.#readIndexes()
+    if (this.#indexes !== undefined) return this.#indexes
+    if (loaded === undefined) await this.#buildIndexes()
+    else {
+      this.#indexes = loaded
+      this.#takeMaxTimestamp(loaded.times)
+    }
+    const indexes = this.#indexes as Indexes | undefined
+    assert(indexes !== undefined, 'indexes were loaded or built')
+    if (!this.busy) this.#place.cache.usedIndexes(this, indexesBytes(indexes))
+    return indexes
+  }
+
+  async #readIndexes(): Promise<Indexes | undefined> {
+    const { disk } = this.#place
+    const [offsetBytes, timeBytes] = await Promise.all([
+      disk.readFile(this.path(OFFSET_INDEX_SUFFIX)),
+      disk.readFile(this.path(TIME_INDEX_SUFFIX)),
+    ])
+    if (offsetBytes === undefined || timeBytes === undefined) return undefined
+    const offsets = OffsetIndex.decode(offsetBytes, this.size)
+    const times = TimeIndex.decode(timeBytes)
+    return offsets === undefined || times === undefined ? undefined : { offsets, times }
+  }
+
+  #takeMaxTimestamp(times: TimeIndex): void {
+    const last = times.count - 1
+    this.#maxTimestamp = last < 0 ? -1 : times.timestamp(last)
+    this.#maxTimestampRelative = last < 0 ? 0 : times.relativeOffset(last)
+  }
+
+  /** For a sealed segment: from the headers of its batches, without their CRC. */
+  async #buildIndexes(): Promise<void> {
+    const aborted = this.#aborted
+    const { size } = this
+    const file = await this.open(false)
+    const copy = new Segment(this.#place, this.baseOffset, this.since)
+    copy.reset()
+    const walk = new BatchWalk(file, 0, size, { chunkBytes: 65_536 })
+    while (walk.here() || (await walk.load())) {
+      copy.added(walk.baseOffset, walk.lastOffset, walk.size, walk.maxTimestamp, INDEX_INTERVAL_BYTES)
+      walk.advance()
+    }
+    const built = copy.#indexes
+    assert(built !== undefined, 'a reset segment has indexes')
+    built.times.append(copy.#maxTimestamp, copy.#maxTimestampRelative)
+    this.#indexes = built
+    this.#aborted = aborted
+    this.#maxTimestamp = copy.#maxTimestamp
+    this.#maxTimestampRelative = copy.#maxTimestampRelative
+    this.#indexesChanged = true
+    // Only a saving for the next time; a disk that does not take them changes nothing.
+    await this.writeIndexes().catch(() => undefined)
+  }
+
+  /**
+   * Makes the segment the one that grows: its indexes stay in memory, and what lies behind their last entry is walked,
+   * which gives the end. Returns the offset after the last batch, or undefined when the file does not end in a whole
+   * batch and has to be recovered. `bytes` is how much of the file counts, `below` an offset that it does not reach.
+   */
+  async resume(bytes: number, below: Offset = Number.POSITIVE_INFINITY): Promise<Offset | undefined> {
+    this.busy = true
+    if (bytes === 0) {
+      this.reset()
+      return this.baseOffset
+    }
+    this.size = bytes
+    const indexes = (await this.#readIndexes()) ?? { offsets: new OffsetIndex(), times: new TimeIndex() }
+    // A time index that is shorter than the offset index lost its tail: then the highest time is not known before the end.
+    indexes.times.truncateTo(below - this.baseOffset)
+    if (indexes.times.count === 0) indexes.offsets.truncateToPosition(0)
+    return this.#walkTail(indexes, bytes)
+  }
+
+  async #walkTail({ offsets, times }: Indexes, bytes: number): Promise<Offset | undefined> {
+    const slot = offsets.count - 1
+    const position = slot < 0 ? 0 : offsets.position(slot)
+    await this.loadAborted()
+    this.#place.cache.forgetIndexes(this)
+    this.#indexes = { offsets, times }
+    this.#recent = undefined
+    this.#cursors = undefined
+    this.#takeMaxTimestamp(times)
+    this.#sinceIndexEntry = 0
+    this.size = position
+    const changed = this.#indexesChanged
+    const file = await this.open(false)
+    const walk = new BatchWalk(file, position, bytes)
+    let end: Offset | undefined
+    while (walk.here() || (await walk.load())) {
+      this.added(walk.baseOffset, walk.lastOffset, walk.size, walk.maxTimestamp, INDEX_INTERVAL_BYTES)
+      end = walk.lastOffset + 1
+      walk.advance()
+    }
+    this.#indexesChanged = changed
+    if (walk.damaged || this.size !== bytes) return undefined
+    if (position > 0) await this.loadFirstTimestamp()
+    return end
+  }
+
+  async loadFirstTimestamp(): Promise<void> {
+    const walk = new BatchWalk(await this.open(false), 0, this.size, { chunkBytes: 128 })
+    if (await walk.load()) this.firstTimestamp = walk.maxTimestamp
+  }
+
+  /**
+   * Cuts the file at the start of a batch, before which all end below `below`; the segment is the one that grows from then
+   * on. Returns its new end.
+   */
+  async truncate(position: number, below: Offset): Promise<Offset> {
+    this.busy = true
+    const file = await this.open(true)
+    await file.truncate(position)
+    const { offsets, times } = await this.indexes()
+    offsets.truncateToPosition(position)
+    times.truncateTo(below - this.baseOffset)
+    this.#aborted = (await this.loadAborted()).filter(transaction => transaction.lastOffset < below)
+    this.#indexesChanged = true
+    this.unsynced = true
+    if (position === 0) {
+      this.reset()
+      return this.baseOffset
+    }
+    const end = await this.#walkTail({ offsets, times }, position)
+    assert(end !== undefined, 'what was written whole can be walked')
+    this.#indexesChanged = true
+    return end
+  }
+
+  /** The first batch that ends at or after `offset`, as a walk that stands on it; undefined when none does. */
+  async seek(offset: Offset, size: number = this.size): Promise<BatchWalk | undefined> {
+    const file = await this.open(false)
+    const { offsets } = await this.indexes()
+    const slot = offsets.floorOffset(Math.min(offset - this.baseOffset, 0x7fff_ffff))
+    const walk = new BatchWalk(file, slot < 0 ? 0 : offsets.position(slot), size)
+    while (walk.here() || (await walk.load())) {
+      if (walk.lastOffset >= offset) return walk
+      walk.advance()
+    }
+    return undefined
+  }
+
+  async maxTimestamp(): Promise<Millis> {
+    if (this.#indexes === undefined) await this.indexes()
+    return this.#maxTimestamp
+  }
+
+  /** The end of the batch that brought the highest time. */
+  get maxTimestampOffset(): Offset {
+    return this.baseOffset + this.#maxTimestampRelative
+  }
+
+  /** The aborted transactions whose markers lie in this segment. */
+  async loadAborted(): Promise<AbortedTransaction[]> {
+    if (this.#aborted !== undefined) return this.#aborted
+    const bytes = await this.#place.disk.readFile(this.path(TXN_INDEX_SUFFIX))
+    this.#aborted ??= bytes === undefined ? [] : decodeTxnIndex(bytes)
+    return this.#aborted
+  }
+
+  appendAborted(transaction: AbortedTransaction): void {
+    this.#aborted ??= []
+    const last = this.#aborted.at(-1)
+    if (last !== undefined && last.lastOffset >= transaction.lastOffset) return
+    this.#aborted.push(transaction)
+    this.#indexesChanged = true
+  }
+
+  /** Writes the indexes, with the final time entry that Kafka puts at the end of a segment. */
+  async writeIndexes(): Promise<void> {
+    if (!this.#indexesChanged || this.#indexes === undefined) return
+    const { disk } = this.#place
+    const { offsets, times } = this.#indexes
+    this.#indexesChanged = false
+    try {
+      times.append(this.#maxTimestamp, this.#maxTimestampRelative)
+      await overwriteFile(disk, this.path(OFFSET_INDEX_SUFFIX), offsets.encode())
+      await overwriteFile(disk, this.path(TIME_INDEX_SUFFIX), times.encode())
+      if (this.#aborted !== undefined && this.#aborted.length > 0) {
+        await overwriteFile(disk, this.path(TXN_INDEX_SUFFIX), encodeTxnIndex(this.#aborted))
+      }
+    } catch (error) {
+      this.#indexesChanged = true
+      throw error
+    }
+  }
+
+  /** Grows no more: what only the active segment needs is given up once the indexes are written. */
+  seal(): void {
+    this.busy = false
+    this.#recent = undefined
+    if (this.#indexes !== undefined) this.#place.cache.usedIndexes(this, indexesBytes(this.#indexes))
+  }
+
+  /** Indexes that are not on the disk yet stay. */
+  dropIndexes(): void {
+    if (this.busy || this.#indexesChanged) return
+    this.#indexes = undefined
+    this.#aborted = undefined
+  }
+
+  /** Adds `.deleted` to the names, so that a crash does not bring the segment back. */
+  async renameDeleted(): Promise<void> {
+    const { disk } = this.#place
+    for (const suffix of SEGMENT_SUFFIXES) {
+      await disk.rename(this.path(suffix), `${this.path(suffix)}.deleted`).catch(ignoreMissing)
+    }
+  }
+
+  /** Removes the files, under their own names or as `.deleted`. */
+  async removeFiles(renamed: boolean): Promise<void> {
+    this.#place.cache.forgetIndexes(this)
+    this.closeFile()
+    for (const suffix of SEGMENT_SUFFIXES) {
+      await this.#place.disk.remove(renamed ? `${this.path(suffix)}.deleted` : this.path(suffix))
+    }
+  }
+}
+
+const CURSORS = 4
+
+function indexesBytes({ offsets, times }: Indexes): number {
+  return offsets.bytes + times.bytes
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!isMissing(error)) throw error
+}

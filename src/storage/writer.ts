@@ -1,0 +1,582 @@
+import { assert } from '#base/assert.ts'
+import { INT32_MAX, KiB, MiB, type Millis, type Offset } from '#base/units.ts'
+import { baseOffset, lastOffset, leaderEpoch, magic, maxTimestamp, sizeInBytes } from '#records/batch.ts'
+import { type Clock, type Disk, type Logger, type Timer, WorldError } from '#world/world.ts'
+import type { BatchFold, ProducerEntry } from './batch-fold.ts'
+import type { LeaderEpochs } from './leader-epochs.ts'
+import { type Loaded, restoreFold } from './load.ts'
+import { type LogConfig, SEGMENT_BYTES_MAX } from './log-config.ts'
+import type { ProducerSnapshots } from './producer-snapshots.ts'
+import { Segment, type SegmentPlace } from './segment.ts'
+import { cureOf, type StorageError, storageError } from './storage-error.ts'
+
+/** One write takes at most this; what comes on top waits for the next. */
+const GATHER_BYTES_MAX = 32 * MiB
+/** Linux takes 1024 parts in one writev. */
+const GATHER_PARTS_MAX = 1024
+
+const CURE_AFTER_MS: Millis = 250
+const CURE_AFTER_MS_MAX: Millis = 5_000
+/** A disk that fails on and off is complained about once in this time. */
+const COMPLAIN_EVERY_MS: Millis = 60_000
+const PROBE_BYTES = 64 * KiB
+
+const DONE: Promise<unknown> = Promise.resolve()
+
+function ignore(): void {}
+
+/** What one write takes to the disk, and who waits for it. */
+class Gather {
+  readonly parts: Buffer[] = []
+  bytes = 0
+  endOffset: Offset
+  /** Set when a new segment begins with it: what is known of producers before it. */
+  readonly roll: { readonly baseOffset: Offset; readonly producers: readonly ProducerEntry[] } | undefined
+  readonly promise: Promise<void>
+  readonly resolve: () => void
+  readonly reject: (error: StorageError) => void
+
+  constructor(endOffset: Offset, roll: Gather['roll']) {
+    this.endOffset = endOffset
+    this.roll = roll
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    promise.catch(ignore)
+    this.promise = promise
+    this.resolve = resolve
+    this.reject = reject
+  }
+}
+
+export interface WriterOptions {
+  readonly disk: Disk
+  readonly clock: Clock
+  readonly log: Logger
+  readonly place: SegmentPlace
+  readonly fold: BatchFold
+  /** Called when offsets that were durable are cut off: a recovery point on the disk that is above must be lowered. */
+  readonly recoveryPointLowered?: (() => Promise<void>) | undefined
+}
+
+/**
+ * The end of a log: gathers appends into writes, rolls segments, syncs, and lives through a disk that fails.
+ *
+ *   append → gather ─(soon, or when the write before is done)→ one writev → index, ends of batches → end offset
+ *                                                            └ flush.messages reached: one fsync for all that wait
+ *
+ * After a failure nothing of the gather counts: all that wait are refused, later appends too, until what may have been
+ * written behind the end offset is cut off and the disk took a probe. The end offset never moves back by that.
+ */
+export class Writer {
+  readonly #options: WriterOptions
+  readonly #segments: Segment[]
+  readonly #epochs: LeaderEpochs
+  readonly #snapshots: ProducerSnapshots
+  config: LogConfig
+
+  /** Where the next append begins: behind all that is queued. */
+  nextOffset: Offset
+  /** Counts for readers: it was written, and synced where that was asked for. */
+  endOffset: Offset
+  /** Below it all was synced. */
+  durableOffset: Offset
+  startOffset: Offset
+  /** What was written; ahead of the end offset while a sync is awaited. */
+  #writtenOffset: Offset
+  failure: StorageError | undefined
+
+  /** What the active segment will be when all that is queued is written. */
+  #plannedBase = 0
+  #plannedBytes = 0
+  #plannedFirstTimestamp: Millis = -1
+  #plannedSince: Millis = 0
+  #plannedEntries = 0
+  #plannedSinceEntry = 0
+
+  #queue: Gather[] = []
+  #drainPlanned = false
+  #awaitingSync: Gather[] = []
+  #syncing: Promise<void> | undefined
+  #syncingNext: Promise<void> | undefined
+  /** Cuts of the log, so that a sync that began before one does not speak for what came after. */
+  #cuts = 0
+  #folderUnsynced: boolean
+  #flushTimer: Timer | undefined
+  /** Everything that needs the segments for itself takes turns. */
+  #turn: Promise<unknown> = DONE
+  #background: Promise<unknown> = DONE
+  #cureTimer: Timer | undefined
+  #cureAfterMs = CURE_AFTER_MS
+  #syncFailed = false
+  #complainedAt: Millis | undefined
+  #recovering = false
+  #closed = false
+
+  constructor(options: WriterOptions, config: LogConfig, loaded: Loaded, fresh: boolean) {
+    this.#options = options
+    this.config = config
+    this.#segments = loaded.segments
+    this.#epochs = loaded.epochs
+    this.#snapshots = loaded.snapshots
+    this.nextOffset = loaded.endOffset
+    this.endOffset = loaded.endOffset
+    this.#writtenOffset = loaded.endOffset
+    this.durableOffset = loaded.durableOffset
+    this.startOffset = loaded.startOffset
+    this.#folderUnsynced = fresh
+    this.#plan()
+  }
+
+  get #active(): Segment {
+    return this.#segments.at(-1) as Segment
+  }
+
+  #plan(): void {
+    const active = this.#active
+    this.#plannedBase = active.baseOffset
+    this.#plannedBytes = active.size
+    this.#plannedFirstTimestamp = active.firstTimestamp
+    this.#plannedSince = active.since
+    this.#plannedEntries = Math.ceil(active.indexBytes / 8)
+    this.#plannedSinceEntry = 0
+  }
+
+  append(bytes: Buffer, at: number, end: number): Promise<void> {
+    if (this.failure !== undefined) return Promise.reject(this.failure)
+    assert(!this.#closed, 'a closed log takes no appends')
+    const first = baseOffset(bytes, at)
+    let last = this.nextOffset - 1
+    let newest: Millis = -1
+    for (let position = at; position < end; position += sizeInBytes(bytes, position)) {
+      assert(baseOffset(bytes, position) > last, 'offsets rise from batch to batch')
+      last = lastOffset(bytes, position)
+      newest = Math.max(newest, maxTimestamp(bytes, position))
+    }
+    const size = end - at
+    const rolls = this.#mustRoll(size, last, newest)
+    const gather = rolls ? this.#roll(first) : this.#gatherFor(size)
+    gather.parts.push(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end))
+    gather.bytes += size
+    gather.endOffset = last + 1
+    if (this.#plannedBytes === 0) this.#plannedFirstTimestamp = newest
+    this.#plannedBytes += size
+    this.#plannedSinceEntry += size
+    if (this.#plannedSinceEntry > this.config.indexIntervalBytes) {
+      this.#plannedEntries++
+      this.#plannedSinceEntry = 0
+    }
+    this.nextOffset = last + 1
+    this.#planDrain()
+    return gather.promise
+  }
+
+  #gatherFor(size: number): Gather {
+    const tail = this.#queue.at(-1)
+    if (tail !== undefined && tail.parts.length < GATHER_PARTS_MAX && tail.bytes + size <= GATHER_BYTES_MAX) return tail
+    const gather = new Gather(this.nextOffset, undefined)
+    this.#queue.push(gather)
+    return gather
+  }
+
+  #mustRoll(size: number, last: Offset, newest: Millis): boolean {
+    const { segmentBytes, segmentIndexBytes } = this.config
+    if (last - this.#plannedBase > INT32_MAX) return true
+    if (this.#plannedBytes === 0) return false
+    if (this.#plannedBytes + size > Math.min(segmentBytes, SEGMENT_BYTES_MAX)) return true
+    // The time index is the larger one, and keeps room for its last entry.
+    if (this.#plannedEntries >= Math.floor(segmentIndexBytes / 12) - 1) return true
+    return this.#isOld(newest)
+  }
+
+  #isOld(newest: Millis): boolean {
+    const { segmentMs } = this.config
+    const age =
+      this.#plannedFirstTimestamp >= 0 && newest >= 0
+        ? newest - this.#plannedFirstTimestamp
+        : this.#options.clock.now() - this.#plannedSince
+    return age > segmentMs - this.#jitterMs()
+  }
+
+  /** The same for a segment every time, different from log to log, so that they do not all roll at once. */
+  #jitterMs(): Millis {
+    const jitterMs = Math.min(this.config.segmentJitterMs, this.config.segmentMs)
+    if (jitterMs <= 0) return 0
+    let hash = this.#plannedBase >>> 0
+    for (const character of this.#options.place.folder) {
+      hash = Math.imul(hash ^ (character.codePointAt(0) as number), 0x01000193) >>> 0
+    }
+    return (hash / 0x1_0000_0000) * jitterMs
+  }
+
+  /** What comes next goes into a new segment. */
+  #roll(first: Offset): Gather {
+    const gather = new Gather(this.nextOffset, { baseOffset: first, producers: this.#options.fold.snapshot() })
+    this.#queue.push(gather)
+    this.#plannedBase = first
+    this.#plannedBytes = 0
+    this.#plannedFirstTimestamp = -1
+    this.#plannedSince = this.#options.clock.now()
+    this.#plannedEntries = 0
+    this.#plannedSinceEntry = 0
+    return gather
+  }
+
+  /** Begins a new segment at the end, unless the last one is empty. */
+  roll(): Promise<void> {
+    if (this.failure !== undefined) return Promise.reject(this.failure)
+    if (this.#plannedBytes === 0) return this.#queue.at(-1)?.promise ?? Promise.resolve()
+    const gather = this.#roll(this.nextOffset)
+    this.#planDrain()
+    return gather.promise
+  }
+
+  #planDrain(): void {
+    if (this.#drainPlanned) return
+    this.#drainPlanned = true
+    this.#options.clock.soon(() => {
+      this.exclusive(() => this.#drain())
+    })
+  }
+
+  /** Runs when nobody else changes segments; whoever asked before goes first. */
+  exclusive<T>(task: () => Promise<T>): Promise<T> {
+    const run = this.#turn.then(task)
+    this.#turn = run.catch(ignore)
+    return run
+  }
+
+  async #drain(): Promise<void> {
+    this.#drainPlanned = false
+    for (let gather = this.#queue.shift(); gather !== undefined; gather = this.#queue.shift()) {
+      try {
+        if (gather.roll !== undefined) await this.#beginSegment(gather.roll)
+        if (gather.bytes > 0) {
+          const active = this.#active
+          const file = active.file ?? (await active.open(true))
+          await file.write(gather.parts, active.size)
+        }
+      } catch (error) {
+        this.#fail(error, gather)
+        return
+      }
+      // A sync that failed meanwhile took everything behind the end offset with it.
+      if (this.failure !== undefined) {
+        gather.reject(this.failure)
+        return
+      }
+      this.#written(gather)
+    }
+  }
+
+  #written(gather: Gather): void {
+    const active = this.#active
+    const { indexIntervalBytes, flushMessages } = this.config
+    for (const part of gather.parts) {
+      for (let at = 0; at < part.length; ) {
+        const size = sizeInBytes(part, at)
+        const base = baseOffset(part, at)
+        const epoch = leaderEpoch(part, at)
+        if (epoch !== this.#epochs.latest && magic(part, at) === 2) this.#epochs.assign(epoch, base)
+        active.added(base, lastOffset(part, at), size, maxTimestamp(part, at), indexIntervalBytes)
+        at += size
+      }
+    }
+    if (gather.bytes > 0) active.unsynced = true
+    this.#writtenOffset = gather.endOffset
+    if (this.#recovering) this.#recovered()
+    const mustSync = this.#writtenOffset - this.durableOffset >= flushMessages
+    if (mustSync || this.#awaitingSync.length > 0) {
+      this.#awaitingSync.push(gather)
+      this.#sync().catch(ignore)
+      return
+    }
+    this.endOffset = gather.endOffset
+    gather.resolve()
+    if (this.config.flushMs < Number.MAX_SAFE_INTEGER) this.#planFlush()
+  }
+
+  #planFlush(): void {
+    this.#flushTimer ??= this.#options.clock.after(this.config.flushMs, () => {
+      this.#flushTimer = undefined
+      this.#sync().catch(ignore)
+    })
+  }
+
+  async #beginSegment({ baseOffset, producers }: NonNullable<Gather['roll']>): Promise<void> {
+    const { place, clock } = this.#options
+    const old = this.#active
+    const segment = new Segment(place, baseOffset, clock.now())
+    segment.reset()
+    segment.busy = true
+    const file = await segment.open(true)
+    // One that a failed attempt left behind.
+    if ((await file.size()) > 0) await file.truncate(0)
+    segment.nameUnsynced = true
+    if (old.size === 0) {
+      this.#segments.pop()
+      if (old.baseOffset !== baseOffset) await old.removeFiles(false)
+    }
+    this.#segments.push(segment)
+    if (old.size === 0) return
+    old.seal()
+    this.later(async () => {
+      await this.#sync()
+      await old.writeIndexes()
+      await this.#snapshots.write(baseOffset, producers, this.bases())
+    })
+  }
+
+  bases(): Offset[] {
+    return this.#segments.map(segment => segment.baseOffset)
+  }
+
+  /** Work that nobody waits for, one after the other. What fails is done again at the next checkpoint. */
+  later(task: () => Promise<void>): void {
+    const { place, log } = this.#options
+    this.#background = this.#background.then(task).catch((error: unknown) => {
+      const { message } = storageError(error, place.folder)
+      log.warn({ folder: place.folder }, `could not write an index or snapshot, will try again: ${message}`)
+    })
+  }
+
+  /** All that is queued now is written, or refused. */
+  async settled(): Promise<void> {
+    await this.#queue.at(-1)?.promise.catch(ignore)
+    await this.exclusive(() => Promise.resolve())
+  }
+
+  /** What was appended before is durable when it resolves. */
+  async flush(): Promise<void> {
+    await this.settled()
+    if (this.failure !== undefined) throw this.failure
+    if (this.durableOffset < this.#writtenOffset || this.#hasUnsynced()) await this.#sync()
+  }
+
+  async background(): Promise<void> {
+    await this.#background
+  }
+
+  #hasUnsynced(): boolean {
+    const active = this.#active
+    return active.unsynced || active.nameUnsynced
+  }
+
+  /** One sync at a time; whoever comes during one shares the next. */
+  #sync(): Promise<void> {
+    if (this.#syncing === undefined) {
+      this.#syncing = this.#syncOnce().finally(() => {
+        this.#syncing = undefined
+      })
+      return this.#syncing
+    }
+    this.#syncingNext ??= this.#syncing.catch(ignore).then(() => {
+      this.#syncingNext = undefined
+      return this.#sync()
+    })
+    return this.#syncingNext
+  }
+
+  async #syncOnce(): Promise<void> {
+    const target = this.#writtenOffset
+    const cuts = this.#cuts
+    const waiting = this.#awaitingSync
+    this.#awaitingSync = []
+    try {
+      await this.#syncFiles()
+    } catch (error) {
+      if (error instanceof WorldError) this.#syncFailed = true
+      this.#awaitingSync = [...waiting, ...this.#awaitingSync]
+      this.#fail(error, undefined)
+      throw storageError(error, this.#options.place.folder)
+    }
+    if (cuts !== this.#cuts || this.failure !== undefined) {
+      const { failure } = this
+      if (failure !== undefined) for (const gather of waiting) gather.reject(failure)
+      return
+    }
+    this.durableOffset = Math.max(this.durableOffset, target)
+    for (const gather of waiting) {
+      this.endOffset = gather.endOffset
+      gather.resolve()
+    }
+  }
+
+  /** Older segments first: what is durable has no holes. */
+  async #syncFiles(): Promise<void> {
+    const { disk, place } = this.#options
+    let first = this.#segments.length - 1
+    while (first > 0 && isUnsynced(this.#segments[first - 1] as Segment)) first--
+    let names = this.#folderUnsynced
+    for (const segment of this.#segments.slice(first)) {
+      if (segment.nameUnsynced) names = true
+      if (!segment.unsynced) continue
+      segment.unsynced = false
+      try {
+        await (segment.file ?? (await segment.open(false))).sync()
+      } catch (error) {
+        segment.unsynced = true
+        throw error
+      }
+    }
+    if (!names) return
+    await disk.syncFolder(place.folder)
+    for (const segment of this.#segments.slice(first)) segment.nameUnsynced = false
+    if (!this.#folderUnsynced) return
+    await disk.syncFolder(place.folder.slice(0, Math.max(1, place.folder.lastIndexOf('/'))))
+    this.#folderUnsynced = false
+  }
+
+  #fail(error: unknown, during: Gather | undefined): void {
+    const { place, clock, log } = this.#options
+    const failure = storageError(error, place.folder)
+    const isFirst = this.failure === undefined
+    this.failure ??= failure
+    const refused = [...this.#awaitingSync, ...(during === undefined ? [] : [during]), ...this.#queue]
+    this.#awaitingSync = []
+    this.#queue = []
+    for (const gather of refused) gather.reject(failure)
+    if (!isFirst) return
+    const now = clock.monotonic()
+    if (this.#complainedAt === undefined || now - this.#complainedAt > COMPLAIN_EVERY_MS) {
+      this.#complainedAt = now
+      log.error(
+        { folder: place.folder, errno: failure.errno, endOffset: this.endOffset },
+        `refusing writes with KAFKA_STORAGE_ERROR because the disk does not take them (${failure.message}); ${cureOf(failure.errno)}. Reads go on`,
+      )
+    }
+    this.#planCure()
+  }
+
+  #planCure(): void {
+    if (this.#closed) return
+    this.#cureTimer = this.#options.clock.after(this.#cureAfterMs, () => {
+      this.#cureTimer = undefined
+      this.exclusive(() => this.#cure())
+    })
+    this.#cureAfterMs = Math.min(this.#cureAfterMs * 2, CURE_AFTER_MS_MAX)
+  }
+
+  async #cure(): Promise<void> {
+    if (this.#closed || this.failure === undefined) return
+    await this.#syncing?.catch(ignore)
+    try {
+      await this.cutTo(this.endOffset)
+      if (this.#syncFailed) await this.#rewriteUnsynced()
+      await this.#probe()
+    } catch (error) {
+      storageError(error, this.#options.place.folder)
+      this.#planCure()
+      return
+    }
+    this.#syncFailed = false
+    this.failure = undefined
+    this.#recovering = true
+    this.#plan()
+  }
+
+  #recovered(): void {
+    this.#recovering = false
+    this.#cureAfterMs = CURE_AFTER_MS
+    const { place, log } = this.#options
+    log.info({ folder: place.folder, endOffset: this.endOffset }, 'the disk takes writes again; appends go on')
+  }
+
+  /** Whether the disk takes as much as a small append. */
+  async #probe(): Promise<void> {
+    const active = this.#active
+    const file = await active.open(true)
+    try {
+      await file.write([Buffer.alloc(PROBE_BYTES)], active.size)
+    } finally {
+      await file.truncate(active.size)
+    }
+    await file.sync()
+  }
+
+  /** A sync that failed may have marked pages clean that never reached the disk: they are made dirty once more. */
+  async #rewriteUnsynced(): Promise<void> {
+    const first = this.#segments.findLastIndex(segment => segment.baseOffset <= this.durableOffset)
+    for (const segment of this.#segments.slice(Math.max(0, first))) {
+      if (segment.size === 0) continue
+      const file = await segment.open(true)
+      const from = (await segment.seek(this.durableOffset))?.position ?? segment.size
+      const piece = Buffer.allocUnsafe(Math.min(MiB, Math.max(0, segment.size - from)))
+      for (let position = from; position < segment.size; position += piece.length) {
+        const part = piece.subarray(0, Math.min(piece.length, segment.size - position))
+        await file.read(part, position)
+        await file.write([part], position)
+      }
+      await file.sync()
+    }
+  }
+
+  /**
+   * Cuts off the batch that holds `offset` and all after it; needs the segments for itself. Returns the new end, which is
+   * the end of the last batch that stays.
+   */
+  async cutTo(offset: Offset): Promise<Offset> {
+    this.#cuts++
+    const segments = this.#segments
+    while (segments.length > 1 && this.#active.baseOffset > offset) {
+      await this.#active.removeFiles(false)
+      segments.pop()
+    }
+    const active = this.#active
+    const walk = active.size > 0 ? await active.seek(offset) : undefined
+    const below = walk === undefined ? offset : Math.min(offset, walk.baseOffset)
+    const end = await active.truncate(walk?.position ?? active.size, below)
+    await this.#ends(end)
+    return end
+  }
+
+  /** Throws everything away and begins anew at `offset`. */
+  async restartAt(offset: Offset): Promise<void> {
+    this.#cuts++
+    const { place, clock } = this.#options
+    const old = this.#segments.splice(0)
+    for (const segment of old.toReversed()) await segment.removeFiles(false)
+    const segment = new Segment(place, offset, clock.now())
+    this.#segments.push(segment)
+    segment.reset()
+    segment.busy = true
+    // An empty file, because its name is all that says where the log begins.
+    await segment.open(true)
+    segment.nameUnsynced = true
+    this.startOffset = offset
+    this.durableOffset = Math.min(this.durableOffset, offset)
+    this.#epochs.clear()
+    await this.#snapshots.removeAbove(-1)
+    await this.#ends(offset)
+    this.durableOffset = offset
+  }
+
+  async #ends(end: Offset): Promise<void> {
+    const { fold } = this.#options
+    const lowered = end < this.durableOffset
+    this.durableOffset = Math.min(this.durableOffset, end)
+    this.#writtenOffset = end
+    this.endOffset = end
+    this.nextOffset = end
+    this.startOffset = Math.min(this.startOffset, end)
+    this.#epochs.truncateFromEnd(end)
+    await this.#snapshots.removeAbove(end)
+    await restoreFold({ fold, clean: false }, this.#segments, this.#snapshots, end, this.startOffset, end)
+    this.#plan()
+    // Before anything is appended: a recovery point above the cut would vouch for bytes that come later.
+    if (lowered) await this.#options.recoveryPointLowered?.()
+  }
+
+  /** Nothing is under way any more and nothing will be. */
+  async stop(): Promise<void> {
+    await this.settled()
+    this.#closed = true
+    this.#cureTimer?.cancel()
+    this.#flushTimer?.cancel()
+    await this.exclusive(() => Promise.resolve())
+    await this.#syncing?.catch(ignore)
+    await this.#background
+  }
+}
+
+function isUnsynced(segment: Segment): boolean {
+  return segment.unsynced || segment.nameUnsynced
+}

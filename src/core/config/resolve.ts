@@ -58,8 +58,7 @@ function* namesOf(resource: DescribedResource): Generator<string> {
   }
   const table = tableOfResource(resource)
   for (const definition of table.values()) if (definition.internal !== true) yield definition.name
-  for (const name of ownNames(resource))
-    if (table.get(name)?.internal !== false && !isListed(table.get(name))) yield name
+  for (const name of ownNames(resource)) if (!isListed(table.get(name))) yield name
 }
 
 const isListed = (definition: ConfigDefinition | undefined): boolean =>

@@ -113,5 +113,6 @@ function whole<S extends Schema>(schema: S, version: number, reader: ByteReader)
 export function offsetCommitValue(
   known: Pick<OffsetCommitValue, 'offset' | 'metadata' | 'commitTimestamp'> & Partial<OffsetCommitValue>,
 ): OffsetCommitValue {
-  return { leaderEpoch: -1, expireTimestamp: -1, topicId: ZERO_UUID, ...known }
+  const { offset, leaderEpoch = -1, metadata, commitTimestamp, expireTimestamp = -1, topicId = ZERO_UUID } = known
+  return { offset, leaderEpoch, metadata, commitTimestamp, expireTimestamp, topicId }
 }

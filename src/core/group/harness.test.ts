@@ -73,15 +73,13 @@ export class Harness {
   }
 
   /** Lets time pass, with a tick whenever the shard wants one. */
-  pass(ms: number): (Reaction & { readonly at: number })[] {
+  *pass(ms: number): Generator<Reaction & { readonly at: number }> {
     const until = this.now + ms
-    const reactions = []
     for (let at = this.shard.wakeAt(); at !== undefined && at <= until; at = this.shard.wakeAt()) {
       this.now = Math.max(this.now, at)
-      reactions.push({ ...this.do({ kind: 'Tick' }), at: this.now })
+      yield { ...this.do({ kind: 'Tick' }), at: this.now }
     }
     this.now = until
-    return reactions
   }
 
   /** Another broker takes over: what was soft is lost, what was written is read again. */

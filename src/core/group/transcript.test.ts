@@ -38,8 +38,11 @@ class Script {
     }
     if (name === 'wait') {
       const start = this.harness.now
-      const reactions = this.harness.pass(Number(words[0]))
-      return `${reactions.map(reaction => `+${reaction.at - start}\n${this.#print(reaction)}`).join('')}${this.#wake()}`
+      let printed = ''
+      for (const reaction of this.harness.pass(Number(words[0]))) {
+        printed += `+${reaction.at - start}\n${this.#print(reaction)}`
+      }
+      return printed + this.#wake()
     }
     if (name === 'fail-over') {
       const { resigned, reaction } = this.harness.failOver()
@@ -50,7 +53,9 @@ class Script {
 
   #command(name: string, words: readonly string[]): GroupCommand {
     const named = new Map(
-      words.flatMap(word => (/^[a-z]+=/.test(word) ? [/^([a-z]+)=(.*)$/.exec(word)?.slice(1) as [string, string]] : [])),
+      words.flatMap(word =>
+        /^[a-z]+=/.test(word) ? [/^([a-z]+)=(.*)$/.exec(word)?.slice(1) as [string, string]] : [],
+      ),
     )
     const plain = words.filter(word => !/^[a-z]+=/.test(word)).map(word => (word === '-' ? '' : word))
     const [groupId = ''] = plain
@@ -201,7 +206,8 @@ class Script {
       return `{${fields.map(([key, field]) => `${key}: ${this.#show(field, key)}`).join(', ')}}`
     }
     if (name === 'errorCode') return errorOf(Number(value)).name
-    if (name.endsWith('Timestamp') && value !== -1) return `now${Number(value) < this.harness.now ? '' : '+'}${Number(value) - this.harness.now}`
+    if (name.endsWith('Timestamp') && value !== -1)
+      return `now${Number(value) < this.harness.now ? '' : '+'}${Number(value) - this.harness.now}`
     if (typeof value === 'string' && value.length > 100) return `'${value.slice(0, 10)}...' (${value.length})`
     return typeof value === 'string' ? `'${value}'` : String(value)
   }
@@ -213,7 +219,10 @@ const partitionOf = (text: string): number => Number(text.slice(text.lastIndexOf
 
 function toBytes(text: string): Buffer {
   if (!text.startsWith('@')) return Buffer.from(text)
-  const topics = text.slice(1).split('+').filter(topic => topic !== '')
+  const topics = text
+    .slice(1)
+    .split('+')
+    .filter(topic => topic !== '')
   return Buffer.concat([Buffer.of(0, 3), encodeToBuffer(ConsumerProtocolSubscription, 3, { topics })])
 }
 
@@ -252,7 +261,7 @@ for (const file of readdirSync(folder).filter(name => name.endsWith('.txt'))) {
       })
       .join('\n\n')
     script.harness.failOver()
-    if (process.env['TIDEMARK_REWRITE'] === '1') writeFileSync(path, `${rewritten}\n`)
+    if (process.env.TIDEMARK_REWRITE === '1') writeFileSync(path, `${rewritten}\n`)
     else assert.equal(`${rewritten}\n`, written)
   })
 }

@@ -240,7 +240,7 @@ export class Channel implements Sink {
     try {
       this.#frames.received(count)
       for (let frame = this.#frames.next(); frame !== undefined; frame = this.#frames.next()) {
-        this.#take(new ByteReader(frame.buffer, frame.start, frame.end))
+        this.#take(new ByteReader(frame))
         if (this.#failure !== undefined) return
       }
     } catch (error) {

@@ -88,8 +88,9 @@ export class RealSocket implements Socket {
     assert(file instanceof RealFile, 'a socket of the system sends files of the system')
     this.#queue.push(new FileSend(file, position, size))
     this.#queueBytes += size
-    this.#owesDrained = true
     if (this.#queue.length === 1) this.#work()
+    // Only now: a call that sent everything owes no news, and news never come from inside the call.
+    if (this.queuedBytes > 0) this.#owesDrained = true
   }
 
   /** 0 already when the system took everything at once; `drained` follows only if it is not. */

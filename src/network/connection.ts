@@ -83,7 +83,7 @@ export class Connection implements Sink, Caller {
   #paused = false
   #closing = false
   #gone = false
-  readonly #whenGone: (() => void)[] = []
+  readonly #whenGone = new Set<() => void>()
   #anyFrame = false
   #space: Uint8Array = NO_BYTES
   /** The first bytes of all, to say what a stranger speaks. */
@@ -109,9 +109,10 @@ export class Connection implements Sink, Caller {
     return this.#slots.length > 0 || this.#socket.queuedBytes > 0
   }
 
-  whenGone(run: () => void): void {
+  whenGone(run: () => void): () => void {
     if (this.#gone) run()
-    else this.#whenGone.push(run)
+    else this.#whenGone.add(run)
+    return () => this.#whenGone.delete(run)
   }
 
   space(): Uint8Array {
@@ -154,7 +155,8 @@ export class Connection implements Sink, Caller {
     }
     this.#slots.length = 0
     this.#behind.length = 0
-    for (const run of this.#whenGone.splice(0)) run()
+    for (const run of [...this.#whenGone]) run()
+    this.#whenGone.clear()
     this.#onClosed(this)
   }
 

@@ -24,8 +24,8 @@ export interface Caller {
   /** What the client said of itself in ApiVersions (KIP-511); 'unknown' before. */
   softwareName: string
   softwareVersion: string
-  /** Runs when the connection has ended, at once if it has already. */
-  whenGone(run: () => void): void
+  /** Runs when the connection has ended, at once if it has already. What is returned takes the wish back. */
+  whenGone(run: () => void): () => void
 }
 
 /** The request wants no answer at all (Produce with acks=0). */

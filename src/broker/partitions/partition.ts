@@ -71,6 +71,11 @@ export class Partition {
     return this.highWatermark
   }
 
+  /** The offset that the next batch gets. */
+  get nextOffset(): Offset {
+    return this.#leader?.nextOffset ?? this.log.nextOffset
+  }
+
   get producers(): ProducerStates {
     return this.#producers
   }
@@ -127,6 +132,12 @@ export class Partition {
       return
     }
     this.#perform(this.#leader.step({ kind: 'produce', buffer, at, size, acks, token }))
+  }
+
+  /** Judges the epoch that a client believes in; -1 is no belief. KIP-320. */
+  checkEpoch(believed: Epoch): 'FENCED_LEADER_EPOCH' | 'UNKNOWN_LEADER_EPOCH' | undefined {
+    if (believed < 0 || believed === this.#leaderEpoch) return undefined
+    return believed < this.#leaderEpoch ? 'FENCED_LEADER_EPOCH' : 'UNKNOWN_LEADER_EPOCH'
   }
 
   watch(watcher: Watcher): void {

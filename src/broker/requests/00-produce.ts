@@ -1,7 +1,7 @@
 import type { Millis } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import type { Produced } from '#core/partition/leader.ts'
-import { type Answer, HANG_UP, NO_ANSWER, type ServedApi, serve } from '#network/service.ts'
+import { type Answer, type Call, HANG_UP, NO_ANSWER, type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import type { ProduceRequest, ProduceResponse } from '#protocol/messages/produce.ts'
@@ -22,7 +22,7 @@ export function produce(broker: Broker): ServedApi {
   return serve({
     api: API.Produce,
     advertised: [0, 13],
-    handle: (request, call) => new ProduceCall(broker, request, call.apiVersion, call.clientId).run(),
+    handle: (request, call) => new ProduceCall(broker, request, call).run(),
   })
 }
 
@@ -34,18 +34,16 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 class ProduceCall {
   readonly #broker: Broker
   readonly #request: ProduceRequest
-  readonly #version: number
-  readonly #clientId: string | null
+  readonly #call: Call
   readonly #responses: TopicResponse[] = []
   readonly #tokens: Token[] = []
   #unsettled = 0
   #finish: ((answer: Answer<InputOf<typeof ProduceResponse>>) => void) | undefined
 
-  constructor(broker: Broker, request: ProduceRequest, version: number, clientId: string | null) {
+  constructor(broker: Broker, request: ProduceRequest, call: Call) {
     this.#broker = broker
     this.#request = request
-    this.#version = version
-    this.#clientId = clientId
+    this.#call = call
   }
 
   run(): Answer<InputOf<typeof ProduceResponse>> | Promise<Answer<InputOf<typeof ProduceResponse>>> {
@@ -92,13 +90,13 @@ class ProduceCall {
       refuse(response, 'INVALID_REQUIRED_ACKS', `acks must be -1, 0 or 1, not ${acks}`)
       return
     }
-    const found = this.#broker.partitions.find(this.#version >= 13 ? undefined : name, topicId, index)
+    const found = this.#broker.partitions.find(this.#call.apiVersion >= 13 ? undefined : name, topicId, index)
     if (typeof found === 'string') {
       refuse(response, found, undefined)
       this.#nameLeader(name, topicId, index, response)
       return
     }
-    if (this.#broker.isInternal(found.topic) && this.#clientId !== '__admin_client') {
+    if (this.#broker.isInternal(found.topic) && this.#call.clientId !== '__admin_client') {
       refuse(response, 'INVALID_TOPIC_EXCEPTION', `${found.topic} is written by the brokers alone`)
       return
     }
@@ -109,7 +107,7 @@ class ProduceCall {
     const terms = this.#broker.partitions.terms(found)
     const problem = validateProduced(records, 0, records.length, {
       ...terms.produced,
-      apiVersion: this.#version,
+      apiVersion: this.#call.apiVersion,
       now: this.#broker.world.clock.now(),
     })
     if (problem !== undefined) {
@@ -148,7 +146,10 @@ class ProduceCall {
         this.#nameLeader(token.partition.topic, token.partition.topicId, token.partition.index, token.response)
       }
     }
-    return { responses: this.#responses, nodeEndpoints: this.#broker.leaderEndpoints(leadersIn(this.#responses)) }
+    return {
+      responses: this.#responses,
+      nodeEndpoints: this.#broker.leaderEndpoints(leadersIn(this.#responses), this.#call.caller),
+    }
   }
 
   #timedOut(): void {

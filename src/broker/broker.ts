@@ -1,0 +1,410 @@
+import type { Millis, NodeId } from '#base/units.ts'
+import { uuidFromRandom } from '#base/uuid.ts'
+import type { BrokerConfigs } from '#core/config/broker-configs.ts'
+import type { ServerConfig } from '#core/config/server.ts'
+import { resolveTopic } from '#core/config/topic.ts'
+import type { GroupConfig } from '#core/group/config.ts'
+import { CONFIG_BROKER, CONFIG_TOPIC } from '#core/metadata/config-resource.ts'
+import type { MetadataDelta } from '#core/metadata/delta.ts'
+import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
+import type { FeatureRange } from '#core/metadata/image.ts'
+import { isInternalTopic, OFFSETS_TOPIC, topicNameProblem } from '#core/metadata/topic-name.ts'
+import { FetchSessions } from '#core/session/fetch-sessions.ts'
+import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
+import { Server } from '#network/server.ts'
+import type { Call, Caller, Service } from '#network/service.ts'
+import { API, type Api } from '#protocol/apis.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
+import type { LogFolders } from '#storage/log-folders.ts'
+import type { Address, Logger, World } from '#world/world.ts'
+import { Deadlines } from './deadlines.ts'
+import { Groups } from './machines/groups.ts'
+import { ControllerLink } from './metadata/controller-link.ts'
+import { forwardInEnvelope } from './metadata/envelope.ts'
+import { MetadataFollower } from './metadata/follower.ts'
+import { BrokerLifecycle } from './metadata/lifecycle.ts'
+import { Partitions } from './partitions/partitions.ts'
+import { recompressed } from './partitions/recompress.ts'
+import { type Terms, termsOf } from './partitions/terms.ts'
+import { ProducerIds } from './producer-ids.ts'
+import { brokerService } from './requests/index.ts'
+
+export interface BrokerOptions {
+  readonly world: World
+  readonly config: ServerConfig
+  readonly clusterId: string
+  readonly folders: LogFolders
+  /** Where controllers may be found. */
+  readonly controllers: () => readonly Address[]
+}
+
+export interface Endpoint {
+  readonly nodeId: NodeId
+  readonly host: string
+  readonly port: number
+  readonly rack: string | null
+  readonly isFenced: boolean
+}
+
+/** What is created for a client that names a topic, at most at a time. */
+const AUTO_CREATE_WAIT_MS = 5000
+const CATCH_UP_WAIT_MS = 5000
+const FORWARD_TIMEOUT_MS = 30_000
+const LEAVE_TIMEOUT_MS = 3000
+const PRODUCER_EXPIRY_CHECK_MS = 600_000
+
+/** A broker: what its parts are, and how they hang together. */
+export class Broker {
+  readonly world: World
+  readonly log: Logger
+  readonly nodeId: NodeId
+  readonly clusterId: string
+  readonly config: ServerConfig
+  readonly deadlines: Deadlines
+  readonly metadata: MetadataFollower
+  readonly partitions: Partitions
+  readonly groups: Groups
+  readonly producerIds: ProducerIds
+  readonly fetchSessions: FetchSessions
+  readonly #folders: LogFolders
+  readonly #link: ControllerLink
+  readonly #service: Service
+  readonly #servers: Server[] = []
+  #lifecycle: BrokerLifecycle | undefined
+  #configs: BrokerConfigs
+  #stopped = false
+
+  private constructor(options: BrokerOptions) {
+    const { world, config } = options
+    this.world = world
+    this.log = world.log.child({ broker: config.nodeId })
+    this.config = config
+    this.nodeId = config.nodeId
+    this.clusterId = options.clusterId
+    this.#folders = options.folders
+    this.#configs = config.broker
+    this.deadlines = new Deadlines(world.clock)
+    this.#link = new ControllerLink(world, options.controllers, `broker-${config.nodeId}`, this.log)
+    this.metadata = new MetadataFollower({
+      nodeId: config.nodeId,
+      clusterId: options.clusterId,
+      link: this.#link,
+      clock: world.clock,
+      log: this.log,
+      changed: delta => this.#changed(delta),
+    })
+    this.partitions = new Partitions({
+      nodeId: config.nodeId,
+      folders: options.folders,
+      image: () => this.metadata.image,
+      clock: world.clock,
+      log: this.log,
+      termsOf: topic => this.#termsOf(topic),
+      ledChanged: (partition, leads) => {
+        if (partition.topic !== OFFSETS_TOPIC) return
+        if (leads) this.groups.lead(partition)
+        else this.groups.resign(partition.index)
+      },
+    })
+    this.groups = new Groups(
+      { clock: world.clock, deadlines: this.deadlines, log: this.log, config: groupConfigOf(config.broker) },
+      () => this.metadata.image.topicByName(OFFSETS_TOPIC)?.partitions.length,
+    )
+    this.producerIds = new ProducerIds(this.#link, this.nodeId, () => this.#lifecycle?.epoch ?? -1)
+    this.fetchSessions = new FetchSessions(config.broker.number('max.incremental.fetch.session.cache.slots'))
+    this.#service = brokerService(this)
+  }
+
+  /** Resolves when clients are served. Rejects with an Error that says what to do when an address cannot be had. */
+  static async start(options: BrokerOptions): Promise<Broker> {
+    const broker = new Broker(options)
+    await broker.#start()
+    return broker
+  }
+
+  /** This broker's configuration as it holds now. */
+  get configs(): BrokerConfigs {
+    return this.#configs
+  }
+
+  /** Where the listeners are, with the ports that were given for port 0. */
+  get listeners(): readonly { readonly name: string; readonly address: Address }[] {
+    return this.#servers.map(({ name, address }) => ({ name, address }))
+  }
+
+  /** Takes leave of the cluster, answers nobody any more and closes the logs. */
+  async stop(): Promise<void> {
+    if (this.#stopped) return
+    this.#stopped = true
+    await this.#lifecycle?.leave(LEAVE_TIMEOUT_MS)
+    await Promise.all(this.#servers.map(server => server.close()))
+    this.groups.stop()
+    this.partitions.stop()
+    this.metadata.stop()
+    this.#link.close()
+    this.deadlines.stop()
+  }
+
+  /** The epoch under which the cluster knows this broker, for the record of a clean shutdown. */
+  get epoch(): number {
+    return this.#lifecycle?.epoch ?? -1
+  }
+
+  isInternal(topic: string): boolean {
+    return isInternalTopic(topic)
+  }
+
+  isOnline(id: NodeId): boolean {
+    return this.metadata.image.broker(id)?.fenced === false
+  }
+
+  /** Some broker that lives; clients of the old protocol take it for the controller and send it what is forwarded anyway. */
+  anyLiveBroker(): NodeId {
+    return this.isOnline(this.nodeId)
+      ? this.nodeId
+      : ([...this.metadata.image.brokers.keys()].find(id => this.isOnline(id)) ?? -1)
+  }
+
+  /**
+   * The brokers as this caller reaches them: by their listener of the same name. Without advertised.listeners, this one
+   * is where the caller has dialled it.
+   */
+  endpointsFor(caller: Caller, fencedToo = false): Endpoint[] {
+    const endpoints: Endpoint[] = []
+    for (const { id, endPoints, rack, fenced } of this.metadata.image.brokers.values()) {
+      if (fenced && !fencedToo) continue
+      const registered = endPoints.find(({ name }) => name === caller.listener)
+      if (registered === undefined) continue
+      const dialled = id === this.nodeId && this.#listenerOf(caller.listener)?.advertised === undefined
+      const { host, port } = dialled ? caller.local : registered
+      endpoints.push({ nodeId: id, host, port, rack, isFenced: fenced })
+    }
+    return endpoints
+  }
+
+  /** KIP-951: where the leaders are that a client was told of, so that it need not ask. */
+  leaderEndpoints(leaders: Iterable<NodeId>, caller: Caller): Omit<Endpoint, 'isFenced'>[] {
+    const wanted = new Set(leaders)
+    wanted.delete(-1)
+    if (wanted.size === 0) return []
+    return this.endpointsFor(caller)
+      .filter(({ nodeId }) => wanted.has(nodeId))
+      .map(({ nodeId, host, port, rack }) => ({ nodeId, host, port, rack }))
+  }
+
+  features(): {
+    readonly supported: ReadonlyMap<string, FeatureRange>
+    readonly finalized: ReadonlyMap<string, number>
+    readonly epoch: number
+  } {
+    const { image } = this.metadata
+    return { supported: SUPPORTED_FEATURES, finalized: image.features, epoch: image.offset }
+  }
+
+  /** The batch as its topic wants it stored. */
+  recompressed(batch: Buffer, terms: Terms): Buffer {
+    return recompressed(batch, terms)
+  }
+
+  spaceOf(folder: string): Promise<{ readonly free: number; readonly total: number } | undefined> {
+    return this.world.disk.space(folder).catch(() => undefined)
+  }
+
+  /** A random id in the form with dashes. */
+  dashedUuid(): string {
+    const hex = Buffer.from(
+      uuidFromRandom(into => this.world.random.fill(into)),
+      'base64url',
+    ).toString('hex')
+    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+  }
+
+  /** Sends a request on to the active controller and answers as it does. */
+  async forward<Q extends Schema, R extends Schema>(
+    api: Api<Q, R>,
+    call: Call,
+    request: MessageOf<Q>,
+  ): Promise<InputOf<R>> {
+    return await forwardInEnvelope(this.#link, api, call, request, FORWARD_TIMEOUT_MS)
+  }
+
+  /** As `forward`; then waits for the next change to be taken up here, which is most likely the one that was asked for. */
+  async forwardAndFollow<Q extends Schema, R extends Schema>(
+    api: Api<Q, R>,
+    call: Call,
+    request: MessageOf<Q>,
+  ): Promise<InputOf<R>> {
+    const before = this.metadata.appliedOffset
+    const answer = await this.forward(api, call, request)
+    if (this.metadata.appliedOffset === before) await this.caughtUp(() => this.metadata.appliedOffset > before, 100)
+    return answer
+  }
+
+  /** Waits, for a bounded time, until this broker's image has what a client was promised. */
+  async caughtUp(until: () => boolean, timeoutMs: Millis = CATCH_UP_WAIT_MS): Promise<void> {
+    if (until()) return
+    await new Promise<void>(resolve => {
+      const deadline = this.deadlines.after(timeoutMs, resolve)
+      void this.metadata.when(until).then(() => {
+        this.deadlines.cancel(deadline)
+        resolve()
+      })
+    })
+  }
+
+  /** Creates topics that a client asked about. The error code that each missing one is to be answered with. */
+  async autoCreate(names: readonly string[]): Promise<Map<string, number>> {
+    const errors = new Map<string, number>()
+    if (!this.#configs.boolean('auto.create.topics.enable')) return errors
+    const valid = [...new Set(names)].filter(name => topicNameProblem(name) === undefined)
+    if (valid.length === 0) return errors
+    const internal = valid.filter(name => isInternalTopic(name))
+    const topics = valid
+      .filter(name => !isInternalTopic(name))
+      .map(name => ({ name, numPartitions: -1, replicationFactor: -1 }))
+    if (internal.includes(OFFSETS_TOPIC)) await this.createOffsetsTopic()
+    if (topics.length > 0) await this.#createTopics(topics, errors)
+    return errors
+  }
+
+  /** `__consumer_offsets`, when it is first needed. */
+  async createOffsetsTopic(): Promise<void> {
+    const live = [...this.metadata.image.brokers.values()].filter(({ fenced }) => !fenced).length
+    const configs = this.#configs
+    await this.#createTopics(
+      [
+        {
+          name: OFFSETS_TOPIC,
+          numPartitions: configs.number('offsets.topic.num.partitions'),
+          replicationFactor: Math.max(1, Math.min(configs.number('offsets.topic.replication.factor'), live)),
+          configs: [
+            { name: 'cleanup.policy', value: 'compact' },
+            { name: 'compression.type', value: 'producer' },
+            { name: 'segment.bytes', value: String(configs.number('offsets.topic.segment.bytes')) },
+          ],
+        },
+      ],
+      new Map(),
+    )
+  }
+
+  async #createTopics(
+    topics: NonNullable<InputOf<typeof API.CreateTopics.request>['topics']>,
+    errors: Map<string, number>,
+  ): Promise<void> {
+    const answer = await this.#link
+      .ask(API.CreateTopics, { topics, timeoutMs: AUTO_CREATE_WAIT_MS, validateOnly: false }, AUTO_CREATE_WAIT_MS)
+      .catch(() => undefined)
+    const made: string[] = []
+    for (const { name, errorCode } of answer?.topics ?? []) {
+      if (errorCode === ErrorCode.NONE || errorCode === ErrorCode.TOPIC_ALREADY_EXISTS) made.push(name)
+      // What may be cured by asking again is told as such; a client must not give up over it.
+      errors.set(name, errorCode === ErrorCode.NONE ? ErrorCode.LEADER_NOT_AVAILABLE : retriable(errorCode))
+    }
+    await this.caughtUp(() => made.every(name => this.metadata.image.topicByName(name) !== undefined))
+  }
+
+  async #start(): Promise<void> {
+    const { world, config, log } = this
+    const limits = { ...DEFAULT_CONNECTION_LIMITS, frameBytesMax: config.broker.number('socket.request.max.bytes') }
+    for (const listener of config.listeners.filter(({ forControllers }) => !forControllers)) {
+      this.#servers.push(
+        await Server.listen(
+          {
+            name: listener.name,
+            address: { host: listener.host, port: listener.port },
+            service: this.#service,
+            limits,
+            idleMs: config.broker.number('connections.max.idle.ms'),
+            connectionsMax: config.broker.number('max.connections'),
+            connectionsPerHostMax: config.broker.number('max.connections.per.ip'),
+          },
+          world.network,
+          world.clock,
+          log,
+        ),
+      )
+    }
+    this.metadata.start()
+    this.#lifecycle = new BrokerLifecycle(
+      {
+        nodeId: this.nodeId,
+        clusterId: this.clusterId,
+        incarnationId: uuidFromRandom(into => world.random.fill(into)),
+        listeners: this.#servers.map(server => this.#advertised(server)),
+        features: SUPPORTED_FEATURES,
+        rack: config.rack ?? null,
+        logDirs: this.#folders.directoryIds,
+        previousBrokerEpoch: this.#folders.previousBrokerEpoch,
+      },
+      this.#link,
+      this.metadata,
+      world.clock,
+      log,
+      config.broker.number('broker.heartbeat.interval.ms'),
+    )
+    await this.#lifecycle.start()
+    this.#schedule(config.broker.number('log.retention.check.interval.ms'), () => this.partitions.retain())
+    this.#schedule(PRODUCER_EXPIRY_CHECK_MS, () => {
+      this.partitions.expireProducers(world.clock.now() - config.broker.number('producer.id.expiration.ms'))
+    })
+  }
+
+  #schedule(everyMs: Millis, run: () => Promise<void> | void): void {
+    this.deadlines.after(everyMs, async () => {
+      await run()
+      if (!this.#stopped) this.#schedule(everyMs, run)
+    })
+  }
+
+  /** What other nodes are told of a listener. An address that says "any interface" is no place to dial. */
+  #advertised(server: Server): { name: string; host: string; port: number; securityProtocol: number } {
+    const { name, address } = server
+    const advertised = this.#listenerOf(name)?.advertised
+    const host = advertised?.host ?? address.host
+    const anywhere = host === '' || host === '0.0.0.0' || host === '::'
+    return { name, host: anywhere ? 'localhost' : host, port: advertised?.port ?? address.port, securityProtocol: 0 }
+  }
+
+  #listenerOf(name: string) {
+    return this.config.listeners.find(listener => listener.name === name)
+  }
+
+  #termsOf(topic: string): Terms {
+    return termsOf(resolveTopic(this.metadata.image.config(CONFIG_TOPIC, topic), this.#configs))
+  }
+
+  async #changed(delta: MetadataDelta): Promise<void> {
+    const own = delta.configs.has(`${CONFIG_BROKER}:${this.nodeId}`) || delta.configs.has(`${CONFIG_BROKER}:`)
+    if (own) {
+      const { image } = this.metadata
+      this.#configs = this.config.broker.with({
+        dynamic: image.config(CONFIG_BROKER, String(this.nodeId)),
+        dynamicDefault: image.config(CONFIG_BROKER, ''),
+      })
+    }
+    await this.partitions.change(delta, own)
+    if (delta.deletedTopics.size > 0)
+      this.groups.topicsDeleted([...delta.deletedTopics.values()].map(({ name }) => name))
+  }
+}
+
+function retriable(errorCode: number): number {
+  return errorCode === ErrorCode.TOPIC_ALREADY_EXISTS || errorCode === ErrorCode.REQUEST_TIMED_OUT
+    ? ErrorCode.LEADER_NOT_AVAILABLE
+    : errorCode
+}
+
+function groupConfigOf(configs: BrokerConfigs): GroupConfig {
+  return {
+    minSessionTimeoutMs: configs.number('group.min.session.timeout.ms'),
+    maxSessionTimeoutMs: configs.number('group.max.session.timeout.ms'),
+    initialRebalanceDelayMs: configs.number('group.initial.rebalance.delay.ms'),
+    maxSize: configs.number('group.max.size'),
+    offsetMetadataMaxLength: configs.number('offset.metadata.max.bytes'),
+    offsetsRetentionMs: configs.number('offsets.retention.minutes') * 60_000,
+    offsetsRetentionCheckIntervalMs: configs.number('offsets.retention.check.interval.ms'),
+    recordBytesMax: configs.number('message.max.bytes') - 1024,
+  }
+}

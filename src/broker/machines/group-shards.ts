@@ -1,0 +1,231 @@
+import type { Millis, Offset } from '#base/units.ts'
+import type { GroupCommand, GroupReply } from '#core/group/commands.ts'
+import type { GroupConfig } from '#core/group/config.ts'
+import { decodeEntry, encodeEntry, type GroupEntry } from '#core/group/entries.ts'
+import { GroupShard } from '#core/group/shard.ts'
+import type { Produced } from '#core/partition/leader.ts'
+import type { ErrorName } from '#protocol/errors.ts'
+import { batchesOf, isControl } from '#records/batch.ts'
+import { BatchBuilder } from '#records/builder.ts'
+import { recordsOf } from '#records/records.ts'
+import { StorageError } from '#storage/storage-error.ts'
+import type { Clock, Logger } from '#world/world.ts'
+import type { Deadline, Deadlines } from '../deadlines.ts'
+import type { Partition, ProduceToken } from '../partitions/partition.ts'
+
+/** The coordinator cannot answer; the request's own answer carries the code. */
+export class CoordinatorError extends Error {
+  override readonly name = 'CoordinatorError'
+  readonly code: ErrorName
+
+  constructor(code: ErrorName) {
+    super(code)
+    this.code = code
+  }
+}
+
+export interface ShardSurroundings {
+  readonly clock: Clock
+  readonly deadlines: Deadlines
+  readonly log: Logger
+  readonly config: GroupConfig
+}
+
+interface OpenCall {
+  resolve(reply: GroupReply): void
+  reject(error: CoordinatorError): void
+  /** Ends the watch over the client's connection. */
+  forget: (() => void) | undefined
+}
+
+const READ_BYTES = 1024 * 1024
+const RELOAD_AFTER_MS = 200
+
+/**
+ * Drives one shard of the group coordinator over its partition of `__consumer_offsets`: folds the log, then decides
+ * commands one after another, appends what they lead to, applies it, and gives the answers when the partition has
+ * committed it. When an append fails the shard is thrown away and folded anew: nothing is rolled back.
+ */
+export class ShardRunner {
+  readonly #partition: Partition
+  readonly #around: ShardSurroundings
+  #shard: GroupShard | undefined
+  /** Counts the times that the shard was loaded: what belongs to an older one is over. */
+  #life = 0
+  #nextCall = 1
+  readonly #calls = new Map<number, OpenCall>()
+  /** Answers that rest on an append that is under way, in the order of the appends. */
+  readonly #resting: GroupReply[][] = []
+  #wake: Deadline | undefined
+  #stopped = false
+
+  constructor(partition: Partition, around: ShardSurroundings) {
+    this.#partition = partition
+    this.#around = around
+    void this.#load()
+  }
+
+  /** Hands a command to the shard. Rejects with a CoordinatorError. */
+  submit(command: (call: number) => GroupCommand, whenGone: (run: () => void) => () => void): Promise<GroupReply> {
+    if (this.#stopped) return Promise.reject(new CoordinatorError('NOT_COORDINATOR'))
+    if (this.#shard === undefined) return Promise.reject(new CoordinatorError('COORDINATOR_LOAD_IN_PROGRESS'))
+    const call = this.#nextCall++
+    return new Promise((resolve, reject) => {
+      const open: OpenCall = { resolve, reject, forget: undefined }
+      this.#calls.set(call, open)
+      this.#step(command(call))
+      // Most answers are there by now; one that waits may be left behind by its client.
+      if (!this.#calls.has(call)) return
+      open.forget = whenGone(() => {
+        if (this.#calls.delete(call)) this.#step({ kind: 'CallGone', call })
+      })
+    })
+  }
+
+  /** Something that no client asked for. */
+  tell(command: GroupCommand): void {
+    this.#step(command)
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#discard('NOT_COORDINATOR')
+  }
+
+  #step(command: GroupCommand): void {
+    const shard = this.#shard
+    if (shard === undefined) return
+    const { entries, answer } = shard.decide(command, this.#around.clock.now())
+    if (entries.length > 0) this.#append(shard, entries, answer)
+    else if (this.#resting.length > 0) (this.#resting.at(-1) as GroupReply[]).push(...answer)
+    else this.#deliver(answer)
+    if (shard === this.#shard) this.#schedule(shard)
+  }
+
+  #append(shard: GroupShard, entries: readonly GroupEntry[], answer: readonly GroupReply[]): void {
+    const now = this.#around.clock.now()
+    const builder = new BatchBuilder()
+    for (const entry of entries) {
+      const { key, value } = encodeEntry(entry)
+      builder.append(now, key, value)
+    }
+    const batch = builder.build()
+    const replies = [...answer]
+    this.#resting.push(replies)
+    const life = this.#life
+    const first = this.#partition.nextOffset
+    const token: ProduceToken = {
+      settle: produced => {
+        if (life !== this.#life) return
+        this.#settled(produced)
+      },
+    }
+    // Applied before the append can settle: the fold is ahead of the answers, never behind.
+    for (const [index, entry] of entries.entries()) shard.apply(entry, first + index)
+    this.#partition.produce(batch, 0, batch.length, -1, token)
+  }
+
+  #settled(produced: Produced<ProduceToken>): void {
+    if (produced.error === undefined) {
+      this.#deliver(this.#resting.shift() ?? [])
+      return
+    }
+    this.#around.log.warn(
+      {
+        topic: this.#partition.topic,
+        partition: this.#partition.index,
+        error: produced.error,
+        reason: produced.message,
+      },
+      'group state could not be written; the coordinator reads its log again and clients try again',
+    )
+    this.#discard(errorForClients(produced.error))
+    this.#around.deadlines.after(RELOAD_AFTER_MS, () => void this.#load())
+  }
+
+  #deliver(replies: readonly GroupReply[]): void {
+    for (const reply of replies) {
+      const call = this.#calls.get(reply.call)
+      this.#calls.delete(reply.call)
+      call?.forget?.()
+      call?.resolve(reply)
+    }
+  }
+
+  #discard(error: ErrorName): void {
+    this.#life++
+    this.#shard = undefined
+    this.#around.deadlines.cancel(this.#wake)
+    this.#resting.length = 0
+    const calls = [...this.#calls.values()]
+    this.#calls.clear()
+    for (const call of calls) {
+      call.forget?.()
+      call.reject(new CoordinatorError(error))
+    }
+  }
+
+  #schedule(shard: GroupShard): void {
+    this.#around.deadlines.cancel(this.#wake)
+    this.#wake = undefined
+    const at: Millis | undefined = shard.wakeAt()
+    if (at === undefined) return
+    this.#wake = this.#around.deadlines.after(Math.max(0, at - this.#around.clock.now()), () =>
+      this.#step({ kind: 'Tick' }),
+    )
+  }
+
+  /** Folds the whole log; commands are refused meanwhile. */
+  async #load(): Promise<void> {
+    if (this.#stopped) return
+    const life = ++this.#life
+    const { log } = this.#partition
+    const started = this.#around.clock.monotonic()
+    const shard = new GroupShard(this.#around.config)
+    let records = 0
+    try {
+      let offset: Offset = log.startOffset
+      while (offset < log.endOffset) {
+        const range = await log.read(offset, READ_BYTES, log.endOffset, true)
+        if (range === undefined) break
+        const bytes = await log.readBytes(range)
+        if (life !== this.#life) return
+        for (const at of batchesOf(bytes)) {
+          if (isControl(bytes, at)) continue
+          for (const record of recordsOf(bytes, at)) {
+            if (record.key === null) continue
+            const entry = decodeEntry(record.key, record.value)
+            if (entry.kind !== 'Unknown') shard.apply(entry, record.offset)
+            records++
+          }
+        }
+        offset = range.nextOffset
+      }
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error
+      this.#around.deadlines.after(RELOAD_AFTER_MS * 5, () => void this.#load())
+      return
+    }
+    if (life !== this.#life || this.#stopped) return
+    this.#shard = shard
+    if (records > 0) {
+      const tookMs = Math.round(this.#around.clock.monotonic() - started)
+      this.#around.log.debug({ partition: this.#partition.index, records, tookMs }, 'groups are loaded')
+    }
+    this.#step({ kind: 'Lead' })
+  }
+}
+
+/** What an append's failure means to a client of the coordinator. */
+function errorForClients(error: ErrorName): ErrorName {
+  switch (error) {
+    case 'NOT_LEADER_OR_FOLLOWER':
+    case 'KAFKA_STORAGE_ERROR':
+      return 'NOT_COORDINATOR'
+    case 'NOT_ENOUGH_REPLICAS':
+    case 'NOT_ENOUGH_REPLICAS_AFTER_APPEND':
+      return 'COORDINATOR_NOT_AVAILABLE'
+    default:
+      return 'UNKNOWN_SERVER_ERROR'
+  }
+}

@@ -1,0 +1,220 @@
+import { DecodeError } from '#base/bytes.ts'
+import type { Epoch, NodeId, Offset } from '#base/units.ts'
+import { METADATA_TOPIC_ID } from '#base/uuid.ts'
+import type { MetadataDelta } from '#core/metadata/delta.ts'
+import { MetadataImage } from '#core/metadata/image.ts'
+import { decodeMetadataRecord } from '#core/metadata/record.ts'
+import { CLUSTER_METADATA_TOPIC } from '#core/metadata/topic-name.ts'
+import { ChannelError } from '#network/channel.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, errorOf } from '#protocol/errors.ts'
+import { baseOffset, batchesOf, isControl, lastOffset, leaderEpoch } from '#records/batch.ts'
+import { recordsOf } from '#records/records.ts'
+import type { Clock, Logger } from '#world/world.ts'
+import type { ControllerLink } from './controller-link.ts'
+
+const FETCH_WAIT_MS = 2000
+const FETCH_BYTES_MAX = 8 * 1024 * 1024
+
+export interface FollowerOptions {
+  readonly nodeId: NodeId
+  readonly clusterId: string | null
+  readonly link: ControllerLink
+  readonly clock: Clock
+  readonly log: Logger
+  /** Brings the broker to what the image says now. The next records are applied after it. */
+  readonly changed: (delta: MetadataDelta) => Promise<void>
+}
+
+/** Follows the metadata log as an observer of the quorum, and keeps the image that the broker answers from. */
+export class MetadataFollower {
+  #image = new MetadataImage({ deltas: true })
+  readonly #options: FollowerOptions
+  #fetchOffset: Offset = 0
+  /** Everything below is in the image, and the broker has acted on it. */
+  #appliedOffset: Offset = 0
+  #lastEpoch: Epoch = -1
+  #leaderEpoch: Epoch = 0
+  #stopped = false
+  readonly #waiting: { readonly until: () => boolean; readonly resolve: () => void }[] = []
+
+  constructor(options: FollowerOptions) {
+    this.#options = options
+  }
+
+  get image(): MetadataImage {
+    return this.#image
+  }
+
+  /** The offset up to which the broker lives in the cluster's present. */
+  get appliedOffset(): Offset {
+    return this.#appliedOffset
+  }
+
+  start(): void {
+    void this.#run()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    for (const { resolve } of this.#waiting.splice(0)) resolve()
+  }
+
+  /** Resolves when the condition holds of the image after some change, or the follower has stopped. */
+  when(until: () => boolean): Promise<void> {
+    if (until() || this.#stopped) return Promise.resolve()
+    return new Promise(resolve => this.#waiting.push({ until, resolve }))
+  }
+
+  async #run(): Promise<void> {
+    const { link, clock, log } = this.#options
+    while (!this.#stopped) {
+      try {
+        await this.#fetch()
+      } catch (error) {
+        if (!(error instanceof ChannelError) && !(error instanceof DecodeError)) throw error
+        if (this.#stopped) return
+        log.debug({ reason: error.message }, 'the metadata log could not be read; trying again')
+        await new Promise<void>(resolve => clock.after(link.backoffMs, resolve))
+      }
+    }
+  }
+
+  async #fetch(): Promise<void> {
+    const { nodeId, clusterId, link, clock } = this.#options
+    const answer = await link.ask(
+      API.Fetch,
+      {
+        clusterId,
+        replicaId: nodeId,
+        replicaState: { replicaId: nodeId },
+        maxWaitMs: FETCH_WAIT_MS,
+        minBytes: 1,
+        maxBytes: FETCH_BYTES_MAX,
+        topics: [
+          {
+            topic: CLUSTER_METADATA_TOPIC,
+            topicId: METADATA_TOPIC_ID,
+            partitions: [
+              {
+                partition: 0,
+                currentLeaderEpoch: this.#leaderEpoch,
+                fetchOffset: this.#fetchOffset,
+                lastFetchedEpoch: this.#lastEpoch,
+                partitionMaxBytes: FETCH_BYTES_MAX,
+              },
+            ],
+          },
+        ],
+      },
+      FETCH_WAIT_MS + 10_000,
+    )
+    const partition = answer.responses[0]?.partitions[0]
+    if (answer.errorCode !== ErrorCode.NONE || partition === undefined) {
+      link.lookElsewhere()
+      await new Promise<void>(resolve => clock.after(link.backoffMs, resolve))
+      return
+    }
+    if (partition.currentLeader.leaderEpoch > this.#leaderEpoch) this.#leaderEpoch = partition.currentLeader.leaderEpoch
+    if (partition.errorCode !== ErrorCode.NONE) {
+      if (partition.errorCode !== ErrorCode.FENCED_LEADER_EPOCH) {
+        this.#options.log.debug(
+          { error: errorOf(partition.errorCode).name },
+          'this controller does not serve the metadata log',
+        )
+        link.lookElsewhere()
+      }
+      await new Promise<void>(resolve => clock.after(link.backoffMs, resolve))
+      return
+    }
+    if (partition.snapshotId.epoch >= 0) {
+      await this.#loadSnapshot(partition.snapshotId.endOffset, partition.snapshotId.epoch)
+      return
+    }
+    await this.#apply(partition.records ?? Buffer.alloc(0), partition.highWatermark)
+  }
+
+  async #apply(records: Buffer, highWatermark: Offset): Promise<void> {
+    for (const at of batchesOf(records)) {
+      // What is not committed may still change: it is fetched again.
+      if (lastOffset(records, at) >= highWatermark) break
+      const epoch = leaderEpoch(records, at)
+      if (baseOffset(records, at) >= this.#fetchOffset || this.#fetchOffset === 0) this.#fold(records, at, epoch)
+      this.#fetchOffset = lastOffset(records, at) + 1
+      this.#lastEpoch = epoch
+    }
+    await this.#act()
+  }
+
+  #fold(records: Buffer, at: number, epoch: Epoch): void {
+    if (isControl(records, at)) return
+    for (const { offset, value } of recordsOf(records, at)) {
+      if (value !== null && offset >= this.#fetchOffset) this.#image.apply(decodeMetadataRecord(value), offset, epoch)
+    }
+  }
+
+  /** The broker acts on what changed before anybody is told that it did. */
+  async #act(): Promise<void> {
+    const delta = this.#image.takeDelta()
+    if (delta !== undefined) await this.#options.changed(delta)
+    if (this.#appliedOffset === this.#fetchOffset && delta === undefined) return
+    this.#appliedOffset = this.#fetchOffset
+    const waiting = this.#waiting.splice(0)
+    for (const each of waiting) {
+      if (each.until()) each.resolve()
+      else this.#waiting.push(each)
+    }
+  }
+
+  /** Starts again from a snapshot, whose image replaces what was known. */
+  async #loadSnapshot(endOffset: Offset, epoch: Epoch): Promise<void> {
+    const parts: Buffer[] = []
+    let position = 0
+    for (;;) {
+      const answer = await this.#options.link.ask(
+        API.FetchSnapshot,
+        {
+          clusterId: this.#options.clusterId,
+          replicaId: this.#options.nodeId,
+          maxBytes: FETCH_BYTES_MAX,
+          topics: [
+            {
+              name: CLUSTER_METADATA_TOPIC,
+              partitions: [
+                { partition: 0, currentLeaderEpoch: this.#leaderEpoch, snapshotId: { endOffset, epoch }, position },
+              ],
+            },
+          ],
+        },
+        30_000,
+      )
+      const partition = answer.topics[0]?.partitions[0]
+      if (answer.errorCode !== ErrorCode.NONE || partition === undefined || partition.errorCode !== ErrorCode.NONE) {
+        this.#options.link.lookElsewhere()
+        return
+      }
+      // The bytes are a view of the answer's frame, which lives as long as they do.
+      parts.push(partition.unalignedRecords)
+      position += partition.unalignedRecords.length
+      if (partition.unalignedRecords.length === 0 || position >= partition.size) break
+    }
+    const snapshot = Buffer.concat(parts)
+    const before = this.#image
+    const image = new MetadataImage({ deltas: true })
+    for (const at of batchesOf(snapshot)) {
+      if (isControl(snapshot, at)) continue
+      for (const { value } of recordsOf(snapshot, at)) {
+        if (value !== null) image.apply(decodeMetadataRecord(value), endOffset - 1, epoch)
+      }
+    }
+    this.#image = image
+    this.#fetchOffset = endOffset
+    this.#lastEpoch = epoch
+    const delta = image.takeDelta()
+    if (delta !== undefined) {
+      for (const topic of before.topics.values()) if (image.topic(topic.id) === undefined) delta.topicDeleted(topic)
+      await this.#options.changed(delta)
+    }
+    await this.#act()
+  }
+}

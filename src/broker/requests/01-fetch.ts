@@ -1,0 +1,314 @@
+import type { Offset } from '#base/units.ts'
+import { ZERO_UUID } from '#base/uuid.ts'
+import type { FetchContext, FetchedPartition } from '#core/session/fetch-sessions.ts'
+import type { FileRange } from '#network/connection.ts'
+import { type Answer, type Call, type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
+import type { FetchRequest, FetchResponse } from '#protocol/messages/fetch.ts'
+import type { InputOf } from '#protocol/schema.ts'
+import type { LogRange } from '#storage/log.ts'
+import { StorageError } from '#storage/storage-error.ts'
+import type { Broker } from '../broker.ts'
+import type { Deadline } from '../deadlines.ts'
+import type { Partition, Watcher } from '../partitions/partition.ts'
+
+/**
+ * Fetch (1), versions 4-18. Whole batches, straight from the files to the socket.
+ * - Waits until minBytes are there or maxWaitMs is over; an error in any partition is answered at once.
+ * - Sessions (KIP-227): an incremental answer names only what changed.
+ * - The first batch of the first partition that has data is served even if it is larger than all limits.
+ * - v10 and zstd: below, a zstd batch is UNSUPPORTED_COMPRESSION_TYPE. v12: epochs are checked and divergence is told.
+ *   v13: topics by id. v16: the endpoint of a leader that is not here.
+ * - Left out until replication comes: fetches of followers.
+ */
+export function fetch(broker: Broker): ServedApi {
+  return serve({
+    api: API.Fetch,
+    handle(request, call) {
+      const context = broker.fetchSessions.open(
+        request,
+        call.apiVersion,
+        broker.world.clock.monotonic(),
+        () => 1 + Math.floor(broker.world.random.fraction() * 0x7fff_fffe),
+        id => broker.metadata.image.topic(id)?.name,
+      )
+      if (context.kind === 'refused') return { errorCode: ErrorCode[context.error], sessionId: 0, responses: [] }
+      return new FetchCall(broker, request, call, context).run()
+    },
+  })
+}
+
+type Response = InputOf<typeof FetchResponse>
+type TopicResponse = NonNullable<Response['responses']>[number]
+type PartitionResponse = NonNullable<TopicResponse['partitions']>[number]
+
+/** What one partition gives in one look. */
+interface Look {
+  readonly asked: FetchedPartition
+  readonly partition: Partition | undefined
+  readonly error: ErrorName | undefined
+  readonly range: LogRange | undefined
+  readonly divergingEpoch: { readonly epoch: number; readonly endOffset: Offset } | undefined
+}
+
+const NO_RECORDS = Buffer.alloc(0)
+/** How long a fetch without patience waits for a disk. */
+const DISK_WAIT_MS = 100
+
+/** One fetch: looks, waits for more if it must, looks again, answers. */
+class FetchCall implements Watcher {
+  readonly #broker: Broker
+  readonly #request: FetchRequest
+  readonly #call: Call
+  readonly #context: FetchContext & { readonly partitions: readonly FetchedPartition[] }
+  #resolve: ((answer: Answer<Response>) => void) | undefined
+  #deadline: Deadline | undefined
+  #forget: (() => void) | undefined
+  #watched: Partition[] = []
+  /** A look is under way; `#movedMeanwhile` asks for another one. */
+  #looking = false
+  #movedMeanwhile = false
+  #expired = false
+  #gone = false
+
+  constructor(broker: Broker, request: FetchRequest, call: Call, context: Exclude<FetchContext, { kind: 'refused' }>) {
+    this.#broker = broker
+    this.#request = request
+    this.#call = call
+    this.#context = context
+  }
+
+  run(): Answer<Response> | Promise<Answer<Response>> {
+    const looks = this.#look()
+    if (!(looks instanceof Promise) && this.#suffices(looks)) return this.#answer(looks)
+    return new Promise(resolve => {
+      this.#resolve = resolve
+      // What lies only on the disk is waited for even by who does not want to wait, or he would never get it.
+      const waitMs =
+        looks instanceof Promise ? Math.max(this.#request.maxWaitMs, DISK_WAIT_MS) : this.#request.maxWaitMs
+      this.#deadline = this.#broker.deadlines.after(waitMs, () => this.#expire())
+      this.#forget = this.#call.caller.whenGone(() => this.#abandon())
+      for (const asked of this.#context.partitions) {
+        const found = this.#broker.partitions.find(asked.topic, asked.topicId, asked.index)
+        if (typeof found === 'string') continue
+        found.watch(this)
+        this.#watched.push(found)
+      }
+      if (looks instanceof Promise) this.#await(looks)
+    })
+  }
+
+  moved(): void {
+    if (this.#looking) this.#movedMeanwhile = true
+    else this.#again()
+  }
+
+  #again(): void {
+    const looks = this.#look()
+    if (looks instanceof Promise) this.#await(looks)
+    else if (this.#expired || this.#suffices(looks)) this.#finish(looks)
+  }
+
+  #await(looks: Promise<Look[]>): void {
+    this.#looking = true
+    looks.then(found => {
+      this.#looking = false
+      if (this.#gone || this.#resolve === undefined) return
+      if (this.#expired || this.#suffices(found)) this.#finish(found)
+      else if (this.#movedMeanwhile) {
+        this.#movedMeanwhile = false
+        this.#again()
+      }
+    })
+  }
+
+  /** The time is over: what can be had at once is answered; a disk that is slow is not waited for. */
+  #expire(): void {
+    this.#expired = true
+    if (this.#looking) {
+      this.#finish(this.#context.partitions.map(asked => this.#judge(asked, () => undefined) as Look))
+      return
+    }
+    this.#again()
+    // The data lies where only a slow look finds it: there was no data before, so an empty answer is the truth.
+    if (this.#resolve !== undefined) this.#expire()
+  }
+
+  #abandon(): void {
+    this.#gone = true
+    this.#stopWaiting()
+  }
+
+  #stopWaiting(): void {
+    this.#broker.deadlines.cancel(this.#deadline)
+    this.#forget?.()
+    for (const partition of this.#watched) partition.unwatch(this)
+    this.#watched = []
+  }
+
+  #finish(looks: Look[]): void {
+    const resolve = this.#resolve
+    if (resolve === undefined) return
+    this.#resolve = undefined
+    this.#stopWaiting()
+    resolve(this.#answer(looks))
+  }
+
+  #suffices(looks: readonly Look[]): boolean {
+    if (this.#request.maxWaitMs <= 0 || looks.length === 0) return true
+    let bytes = 0
+    for (const look of looks) {
+      if (look.error !== undefined || look.divergingEpoch !== undefined) return true
+      bytes += look.range?.size ?? 0
+    }
+    return bytes >= this.#request.minBytes
+  }
+
+  /** Looks at every partition once. A promise only when some position has to be read from a disk. */
+  #look(): Look[] | Promise<Look[]> {
+    let bytesLeft = Math.min(this.#request.maxBytes, this.#broker.configs.number('fetch.max.bytes'))
+    let any = false
+    const looks: (Look | Promise<Look>)[] = []
+    let slow = false
+    for (const asked of this.#context.partitions) {
+      const look = this.#judge(asked, partition => {
+        if (bytesLeft <= 0 && any) return undefined
+        const upTo = this.#request.isolationLevel === 1 ? partition.lastStableOffset : partition.highWatermark
+        const bytes = Math.min(asked.maxBytes, bytesLeft)
+        return partition.log.read(asked.fetchOffset, bytes, upTo, !any)
+      })
+      looks.push(look)
+      if (look instanceof Promise) {
+        // What it will give is not known yet; the limits that are left count it as full.
+        slow = true
+        any = true
+        bytesLeft -= Math.min(asked.maxBytes, bytesLeft)
+      } else if (look.range !== undefined) {
+        any = true
+        bytesLeft -= look.range.size
+      }
+    }
+    return slow ? Promise.all(looks) : (looks as Look[])
+  }
+
+  #judge(
+    asked: FetchedPartition,
+    read: (partition: Partition) => LogRange | undefined | Promise<LogRange | undefined>,
+  ): Look | Promise<Look> {
+    const refused = (error: ErrorName, partition?: Partition): Look => ({
+      asked,
+      partition,
+      error,
+      range: undefined,
+      divergingEpoch: undefined,
+    })
+    if (asked.topic === undefined) return refused('UNKNOWN_TOPIC_ID')
+    const found = this.#broker.partitions.find(asked.topic, asked.topicId, asked.index)
+    if (typeof found === 'string') return refused(found)
+    if (!found.leads) return refused('NOT_LEADER_OR_FOLLOWER')
+    const epochError = found.checkEpoch(asked.currentLeaderEpoch)
+    if (epochError !== undefined) return refused(epochError, found)
+    if (this.#call.apiVersion < 10 && this.#broker.partitions.terms(found).compressionType === 'zstd') {
+      return refused('UNSUPPORTED_COMPRESSION_TYPE', found)
+    }
+    const { log } = found
+    if (asked.lastFetchedEpoch >= 0) {
+      const known = log.endOffsetForEpoch(asked.lastFetchedEpoch)
+      if (known === undefined) return refused('OFFSET_OUT_OF_RANGE', found)
+      if (known.leaderEpoch < asked.lastFetchedEpoch || known.endOffset < asked.fetchOffset) {
+        const divergingEpoch = { epoch: known.leaderEpoch, endOffset: known.endOffset }
+        return { asked, partition: found, error: undefined, range: undefined, divergingEpoch }
+      }
+    }
+    if (asked.fetchOffset < log.startOffset || asked.fetchOffset > log.endOffset) {
+      return refused('OFFSET_OUT_OF_RANGE', found)
+    }
+    const looked = (range: LogRange | undefined): Look => ({
+      asked,
+      partition: found,
+      error: undefined,
+      range,
+      divergingEpoch: undefined,
+    })
+    const range = read(found)
+    if (!(range instanceof Promise)) return looked(range)
+    return range.then(looked, error => {
+      if (!(error instanceof StorageError)) throw error
+      return refused('KAFKA_STORAGE_ERROR', found)
+    })
+  }
+
+  #answer(looks: readonly Look[]): Response {
+    const context = this.#context
+    const topics = new Map<string, { topic: string; topicId: string; partitions: PartitionResponse[] }>()
+    for (const look of looks) {
+      const { asked } = look
+      if (context.kind === 'incremental' && !this.#hasNews(look)) continue
+      const key = asked.topicId === ZERO_UUID ? `${asked.topic}` : asked.topicId
+      let topic = topics.get(key)
+      if (topic === undefined) {
+        topic = { topic: asked.topic ?? '', topicId: asked.topicId, partitions: [] }
+        topics.set(key, topic)
+      }
+      topic.partitions.push(this.#partitionResponse(look))
+    }
+    if (context.kind === 'incremental') {
+      for (const look of looks) if (look.range !== undefined) context.session.serveLast(look.asked)
+    }
+    const leaders = [...topics.values()].flatMap(({ partitions }) =>
+      partitions.map(partition => partition.currentLeader?.leaderId ?? -1),
+    )
+    return {
+      errorCode: ErrorCode.NONE,
+      sessionId: context.kind === 'full' || context.kind === 'incremental' ? context.session.id : 0,
+      responses: [...topics.values()],
+      nodeEndpoints: this.#broker.leaderEndpoints(leaders, this.#call.caller),
+    }
+  }
+
+  /** Whether an incremental answer must name the partition; notes what the client is told. */
+  #hasNews(look: Look): boolean {
+    const { asked, partition } = look
+    if (partition === undefined || look.error !== undefined || look.divergingEpoch !== undefined) return true
+    return (
+      look.range !== undefined ||
+      asked.sentHighWatermark !== partition.highWatermark ||
+      asked.sentLogStart !== partition.log.startOffset
+    )
+  }
+
+  #partitionResponse(look: Look): PartitionResponse {
+    const { asked, partition, error } = look
+    if (partition === undefined || error !== undefined) {
+      // An error ends what the session knows: the next answer without one tells everything again.
+      asked.sentHighWatermark = -1
+      const movable = error === 'NOT_LEADER_OR_FOLLOWER' || error === 'FENCED_LEADER_EPOCH'
+      const image = movable ? this.#broker.partitions.imageOf(asked.topic, asked.topicId, asked.index) : undefined
+      return {
+        partitionIndex: asked.index,
+        errorCode: ErrorCode[error ?? 'UNKNOWN_TOPIC_OR_PARTITION'],
+        highWatermark: -1,
+        lastStableOffset: -1,
+        logStartOffset: -1,
+        ...(image !== undefined && { currentLeader: { leaderId: image.leader, leaderEpoch: image.leaderEpoch } }),
+        records: NO_RECORDS,
+      }
+    }
+    asked.sentHighWatermark = partition.highWatermark
+    asked.sentLogStart = partition.log.startOffset
+    const { range } = look
+    const records: FileRange | Buffer =
+      range === undefined ? NO_RECORDS : { file: range.file, position: range.position, size: range.size }
+    return {
+      partitionIndex: asked.index,
+      errorCode: ErrorCode.NONE,
+      highWatermark: partition.highWatermark,
+      lastStableOffset: partition.lastStableOffset,
+      logStartOffset: partition.log.startOffset,
+      ...(look.divergingEpoch !== undefined && { divergingEpoch: look.divergingEpoch }),
+      abortedTransactions: this.#request.isolationLevel === 1 ? [] : null,
+      records,
+    }
+  }
+}

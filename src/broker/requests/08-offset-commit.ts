@@ -1,0 +1,88 @@
+import { ZERO_UUID } from '#base/uuid.ts'
+import { type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
+import type { OffsetCommitRequest, OffsetCommitResponse } from '#protocol/messages/offset-commit.ts'
+import type { InputOf } from '#protocol/schema.ts'
+import type { Broker } from '../broker.ts'
+import { coordinated } from './coordinated.ts'
+
+/**
+ * OffsetCommit (8), versions 2-10. Written to the group's log before it is answered.
+ * - Topics and partitions that do not exist are refused one by one; the others are committed.
+ * - v6: leader epochs. v10: topics by id (UNKNOWN_TOPIC_ID).
+ */
+export function offsetCommit(broker: Broker): ServedApi {
+  return serve({
+    api: API.OffsetCommit,
+    async handle(request, call) {
+      const { known, refused } = split(broker, request, call.apiVersion)
+      const answered = known.length === 0 ? [] : await commit(broker, { ...request, topics: known }, call)
+      return { topics: merge(request, call.apiVersion, [...answered, ...refused]) }
+    },
+  })
+}
+
+type Topic = OffsetCommitRequest['topics'][number]
+type TopicResponse = NonNullable<InputOf<typeof OffsetCommitResponse>['topics']>[number]
+
+function commit(
+  broker: Broker,
+  request: OffsetCommitRequest,
+  call: Parameters<ServedApi['handle']>[1],
+): Promise<readonly TopicResponse[]> {
+  return coordinated(
+    async () => {
+      const command = (id: number) => ({ kind: 'OffsetCommit', call: id, version: call.apiVersion, request }) as const
+      return (await broker.groups.ask(request.groupId, call.caller, command)).response.topics ?? []
+    },
+    error => request.topics.map(topic => refuse(topic, error)),
+  )
+}
+
+/** What exists goes on to the coordinator, with its name and its id. */
+function split(
+  broker: Broker,
+  request: OffsetCommitRequest,
+  version: number,
+): { known: Topic[]; refused: TopicResponse[] } {
+  const { image } = broker.metadata
+  const known: Topic[] = []
+  const refused: TopicResponse[] = []
+  for (const topic of request.topics) {
+    const found = version >= 10 ? image.topic(topic.topicId) : image.topicByName(topic.name)
+    if (found === undefined) {
+      refused.push(refuse(topic, version >= 10 ? 'UNKNOWN_TOPIC_ID' : 'UNKNOWN_TOPIC_OR_PARTITION'))
+      continue
+    }
+    const exists = topic.partitions.filter(({ partitionIndex }) => found.partitions[partitionIndex] !== undefined)
+    const missing = topic.partitions.filter(({ partitionIndex }) => found.partitions[partitionIndex] === undefined)
+    if (missing.length > 0) refused.push(refuse({ ...topic, partitions: missing }, 'UNKNOWN_TOPIC_OR_PARTITION'))
+    if (exists.length > 0) known.push({ name: found.name, topicId: found.id, partitions: exists })
+  }
+  return { known, refused }
+}
+
+function refuse(topic: Topic, error: ErrorName): TopicResponse {
+  const partitions = topic.partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode: ErrorCode[error] }))
+  return { name: topic.name, topicId: topic.topicId, partitions }
+}
+
+/** In the order of the request. */
+function merge(request: OffsetCommitRequest, version: number, answered: readonly TopicResponse[]): TopicResponse[] {
+  const codes = new Map<string, number>()
+  const byId = version >= 10
+  for (const topic of answered) {
+    for (const partition of topic.partitions ?? []) {
+      codes.set(`${byId ? topic.topicId : topic.name}:${partition.partitionIndex}`, partition.errorCode ?? 0)
+    }
+  }
+  return request.topics.map(({ name, topicId, partitions }) => ({
+    name,
+    topicId: byId ? topicId : ZERO_UUID,
+    partitions: partitions.map(({ partitionIndex }) => ({
+      partitionIndex,
+      errorCode: codes.get(`${byId ? topicId : name}:${partitionIndex}`) ?? ErrorCode.UNKNOWN_SERVER_ERROR,
+    })),
+  }))
+}

@@ -1,0 +1,70 @@
+import { ZERO_UUID } from '#base/uuid.ts'
+import type { OffsetFetchGroup, OffsetFetchGroupResponse } from '#core/group/commands.ts'
+import { offsetFetchGroups, offsetFetchResponse } from '#core/group/offsets.ts'
+import { type Call, type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import type { Broker } from '../broker.ts'
+import { coordinated } from './coordinated.ts'
+
+/**
+ * OffsetFetch (9), versions 1-10. What a group, from v8 on several groups, has committed.
+ * - No list of topics asks for all (v2). Nothing committed is offset -1, epoch -1, no metadata, no error.
+ * - v10: topics by id; an unknown id is UNKNOWN_TOPIC_ID.
+ */
+export function offsetFetch(broker: Broker): ServedApi {
+  return serve({
+    api: API.OffsetFetch,
+    async handle(request, call) {
+      const groups = offsetFetchGroups(request, call.apiVersion)
+      return offsetFetchResponse(
+        await Promise.all(groups.map(group => fetchGroup(broker, group, call))),
+        call.apiVersion,
+      )
+    },
+  })
+}
+
+async function fetchGroup(broker: Broker, group: OffsetFetchGroup, call: Call): Promise<OffsetFetchGroupResponse> {
+  const { image } = broker.metadata
+  const byId = call.apiVersion >= 10
+  const unknown = byId ? (group.topics ?? []).filter(({ topicId }) => image.topic(topicId) === undefined) : []
+  const topics =
+    group.topics
+      ?.filter(topic => !unknown.includes(topic))
+      .map(topic => (byId ? { ...topic, name: image.topic(topic.topicId)?.name ?? '' } : topic)) ?? null
+  const asked: OffsetFetchGroup = { ...group, topics }
+  const response = await coordinated(
+    async () => {
+      const command = (id: number) =>
+        ({ kind: 'OffsetFetch', call: id, version: call.apiVersion, request: asked }) as const
+      return (await broker.groups.ask(group.groupId, call.caller, command)).response
+    },
+    error => ({
+      groupId: group.groupId,
+      errorCode: ErrorCode[error],
+      // Below version 2 there is no place for a group's error but at each partition.
+      topics: (topics ?? []).map(({ name, topicId, partitionIndexes }) => ({
+        name,
+        topicId,
+        partitions: partitionIndexes.map(index => nothing(index, ErrorCode[error])),
+      })),
+    }),
+  )
+  const answered = (response.topics ?? []).map(topic =>
+    byId && (topic.topicId ?? ZERO_UUID) === ZERO_UUID
+      ? { ...topic, topicId: image.topicByName(topic.name ?? '')?.id ?? ZERO_UUID }
+      : topic,
+  )
+  const refused = unknown.map(({ topicId, partitionIndexes }) => ({
+    topicId,
+    partitions: partitionIndexes.map(index => nothing(index, ErrorCode.UNKNOWN_TOPIC_ID)),
+  }))
+  // A topic that is gone has no id to be named by.
+  const named = byId ? answered.filter(({ topicId }) => topicId !== ZERO_UUID) : answered
+  return { ...response, topics: [...named, ...refused] }
+}
+
+function nothing(partitionIndex: number, errorCode: number) {
+  return { partitionIndex, committedOffset: -1, committedLeaderEpoch: -1, metadata: '', errorCode }
+}

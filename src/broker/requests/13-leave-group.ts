@@ -1,0 +1,19 @@
+import { type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import type { Broker } from '../broker.ts'
+import { coordinated } from './coordinated.ts'
+
+/** LeaveGroup (13), versions 0-5. v3: several members at once, static ones by their instance id. */
+export function leaveGroup(broker: Broker): ServedApi {
+  return serve({
+    api: API.LeaveGroup,
+    handle(request, call) {
+      const command = (id: number) => ({ kind: 'LeaveGroup', call: id, version: call.apiVersion, request }) as const
+      return coordinated(
+        async () => (await broker.groups.ask(request.groupId, call.caller, command)).response,
+        error => ({ errorCode: ErrorCode[error] }),
+      )
+    },
+  })
+}

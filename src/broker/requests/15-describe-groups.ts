@@ -1,0 +1,26 @@
+import { type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import type { Broker } from '../broker.ts'
+import { coordinated } from './coordinated.ts'
+
+/** DescribeGroups (15), versions 0-6. Each group from its own shard. v6: GROUP_ID_NOT_FOUND; below, such a group is Dead. */
+export function describeGroups(broker: Broker): ServedApi {
+  return serve({
+    api: API.DescribeGroups,
+    async handle(request, call) {
+      const described = request.groups.map(groupId =>
+        coordinated(
+          async () => {
+            const one = { ...request, groups: [groupId] }
+            const command = (id: number) =>
+              ({ kind: 'DescribeGroups', call: id, version: call.apiVersion, request: one }) as const
+            return (await broker.groups.ask(groupId, call.caller, command)).response.groups ?? []
+          },
+          error => [{ groupId, errorCode: ErrorCode[error] }],
+        ),
+      )
+      return { groups: (await Promise.all(described)).flat() }
+    },
+  })
+}

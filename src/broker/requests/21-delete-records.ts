@@ -1,0 +1,39 @@
+import { type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
+import type { Broker } from '../broker.ts'
+
+/**
+ * DeleteRecords (21), versions 0-2. Moves the start of a log; -1 is the high watermark.
+ * - Beyond the high watermark or below -1: OFFSET_OUT_OF_RANGE. A topic that is only compacted: POLICY_VIOLATION.
+ */
+export function deleteRecords(broker: Broker): ServedApi {
+  return serve({
+    api: API.DeleteRecords,
+    handle: request => ({
+      topics: request.topics.map(({ name, partitions }) => ({
+        name,
+        partitions: partitions.map(({ partitionIndex, offset }) => {
+          const result = deleteBefore(broker, name, partitionIndex, offset)
+          return typeof result === 'string'
+            ? { partitionIndex, lowWatermark: -1, errorCode: ErrorCode[result] }
+            : { partitionIndex, lowWatermark: result, errorCode: ErrorCode.NONE }
+        }),
+      })),
+    }),
+  })
+}
+
+function deleteBefore(broker: Broker, name: string, index: number, offset: number): number | ErrorName {
+  if (broker.isInternal(name)) return 'INVALID_TOPIC_EXCEPTION'
+  const partition = broker.partitions.find(name, undefined, index)
+  if (typeof partition === 'string') return partition
+  if (!partition.leads) return 'NOT_LEADER_OR_FOLLOWER'
+  const { cleanupCompact, cleanupDelete } = broker.partitions.terms(partition).topic
+  if (cleanupCompact && !cleanupDelete) return 'POLICY_VIOLATION'
+  const before = offset === -1 ? partition.highWatermark : offset
+  if (before < 0 || before > partition.highWatermark) return 'OFFSET_OUT_OF_RANGE'
+  partition.log.deleteRecordsBefore(before)
+  partition.startMoved()
+  return partition.log.startOffset
+}

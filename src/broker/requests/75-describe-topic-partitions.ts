@@ -1,0 +1,64 @@
+import { topicNameProblem } from '#core/metadata/topic-name.ts'
+import { type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import type { DescribeTopicPartitionsResponse } from '#protocol/messages/describe-topic-partitions.ts'
+import type { InputOf } from '#protocol/schema.ts'
+import type { Broker } from '../broker.ts'
+
+/** max.request.partition.size.limit */
+const PARTITIONS_MAX = 2000
+
+/**
+ * DescribeTopicPartitions (75), version 0. Topics in the order of their names, page by page (KIP-966).
+ * - No topics ask for all. The cursor says where the last page ended.
+ */
+export function describeTopicPartitions(broker: Broker): ServedApi {
+  return serve({
+    api: API.DescribeTopicPartitions,
+    handle(request) {
+      const { image } = broker.metadata
+      const all = request.topics.length === 0
+      const names = [...new Set(all ? image.topicIds.keys() : request.topics.map(({ name }) => name))].sort()
+      const { cursor } = request
+      let left = Math.min(Math.max(request.responsePartitionLimit, 1), PARTITIONS_MAX)
+      const topics: TopicResponse[] = []
+      for (const name of names) {
+        if (cursor !== null && name < cursor.topicName) continue
+        const topic = image.topicByName(name)
+        if (topic === undefined) {
+          const invalid = topicNameProblem(name) !== undefined
+          const errorCode = invalid ? ErrorCode.INVALID_TOPIC_EXCEPTION : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+          topics.push({ errorCode, name, isInternal: broker.isInternal(name) })
+          continue
+        }
+        const from = cursor !== null && name === cursor.topicName ? Math.max(0, cursor.partitionIndex) : 0
+        if (left === 0) return { topics, nextCursor: { topicName: name, partitionIndex: from } }
+        const page = topic.partitions.slice(from, from + left)
+        left -= page.length
+        topics.push({
+          errorCode: ErrorCode.NONE,
+          name,
+          topicId: topic.id,
+          isInternal: broker.isInternal(name),
+          partitions: page.map((partition, index) => ({
+            errorCode: partition.leader < 0 ? ErrorCode.LEADER_NOT_AVAILABLE : ErrorCode.NONE,
+            partitionIndex: from + index,
+            leaderId: partition.leader,
+            leaderEpoch: partition.leaderEpoch,
+            replicaNodes: partition.replicas,
+            isrNodes: partition.isr,
+            eligibleLeaderReplicas: partition.eligibleLeaderReplicas,
+            lastKnownElr: partition.lastKnownElr,
+            offlineReplicas: partition.replicas.filter(id => !broker.isOnline(id)),
+          })),
+        })
+        const next = from + page.length
+        if (next < topic.partitions.length) return { topics, nextCursor: { topicName: name, partitionIndex: next } }
+      }
+      return { topics }
+    },
+  })
+}
+
+type TopicResponse = NonNullable<InputOf<typeof DescribeTopicPartitionsResponse>['topics']>[number]

@@ -1,0 +1,66 @@
+import { apiVersions } from '#network/api-versions.ts'
+import { type Service, service } from '#network/service.ts'
+import type { Broker } from '../broker.ts'
+import { produce } from './00-produce.ts'
+import { fetch } from './01-fetch.ts'
+import { listOffsets } from './02-list-offsets.ts'
+import { metadata } from './03-metadata.ts'
+import { offsetCommit } from './08-offset-commit.ts'
+import { offsetFetch } from './09-offset-fetch.ts'
+import { findCoordinator } from './10-find-coordinator.ts'
+import { joinGroup } from './11-join-group.ts'
+import { heartbeat } from './12-heartbeat.ts'
+import { leaveGroup } from './13-leave-group.ts'
+import { syncGroup } from './14-sync-group.ts'
+import { describeGroups } from './15-describe-groups.ts'
+import { listGroups } from './16-list-groups.ts'
+import { deleteRecords } from './21-delete-records.ts'
+import { initProducerId } from './22-init-producer-id.ts'
+import { offsetForLeaderEpoch } from './23-offset-for-leader-epoch.ts'
+import { describeConfigs } from './32-describe-configs.ts'
+import { describeLogDirs } from './35-describe-log-dirs.ts'
+import { deleteGroups } from './42-delete-groups.ts'
+import { offsetDelete } from './47-offset-delete.ts'
+import { describeQuorum } from './55-describe-quorum.ts'
+import { describeCluster } from './60-describe-cluster.ts'
+import { describeProducers } from './61-describe-producers.ts'
+import { listConfigResources } from './74-list-config-resources.ts'
+import { describeTopicPartitions } from './75-describe-topic-partitions.ts'
+import { forwarded } from './forwarded.ts'
+
+/** Everything that clients may ask of a broker. Only what is here is advertised. */
+export function brokerService(broker: Broker): Service {
+  const all: Service = service([
+    produce(broker),
+    fetch(broker),
+    listOffsets(broker),
+    metadata(broker),
+    offsetCommit(broker),
+    offsetFetch(broker),
+    findCoordinator(broker),
+    joinGroup(broker),
+    heartbeat(broker),
+    leaveGroup(broker),
+    syncGroup(broker),
+    describeGroups(broker),
+    listGroups(broker),
+    apiVersions(
+      () => all,
+      () => broker.features(),
+    ),
+    deleteRecords(broker),
+    initProducerId(broker),
+    offsetForLeaderEpoch(broker),
+    describeConfigs(broker),
+    describeLogDirs(broker),
+    deleteGroups(broker),
+    offsetDelete(broker),
+    describeQuorum(broker),
+    describeCluster(broker),
+    describeProducers(broker),
+    listConfigResources(broker),
+    describeTopicPartitions(broker),
+    ...forwarded(broker),
+  ])
+  return all
+}

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { BatchBuilder } from '#records/builder.ts'
+import { type LeaderEffect, PartitionLeader } from './leader.ts'
+import { ProducerStates } from './producers.ts'
+
+function batch(count: number, producer?: { id: number; epoch: number; sequence: number }): Buffer {
+  const builder = new BatchBuilder(
+    producer === undefined
+      ? {}
+      : { producerId: producer.id, producerEpoch: producer.epoch, baseSequence: producer.sequence },
+  )
+  for (let i = 0; i < count; i++) builder.append(1000 + i, null, Buffer.from('v'))
+  return builder.build()
+}
+
+function leader(endOffset = 0, minInSync = 1): PartitionLeader<number> {
+  return new PartitionLeader<number>({
+    epoch: 3,
+    endOffset,
+    highWatermark: endOffset,
+    inSync: [1],
+    minInSync,
+    producers: new ProducerStates(),
+  })
+}
+
+function produce(of: PartitionLeader<number>, bytes: Buffer, token: number, acks: -1 | 0 | 1 = -1) {
+  return of.step({ kind: 'produce', buffer: bytes, at: 0, size: bytes.length, acks, token })
+}
+
+/** Effects in a form that reads well in a comparison. */
+function told(effects: readonly LeaderEffect<number>[]): string[] {
+  return effects.map(effect => {
+    switch (effect.kind) {
+      case 'append':
+        return `append ${effect.firstOffset}..${effect.lastOffset}`
+      case 'answer':
+        return `answer ${effect.answer.token} ${effect.answer.error ?? 'ok'} ${effect.answer.baseOffset}`
+      case 'highWatermark':
+        return `highWatermark ${effect.offset}`
+    }
+  })
+}
+
+test('acks=all and acks=1 wait for the log, acks=0 does not', () => {
+  const one = leader(10)
+  assert.deepEqual(told(produce(one, batch(2), 1)), ['append 10..11'])
+  assert.deepEqual(told(produce(one, batch(1), 2, 1)), ['append 12..12'])
+  assert.deepEqual(told(produce(one, batch(1), 3, 0)), ['append 13..13', 'answer 3 ok 13'])
+  assert.deepEqual(told(one.step({ kind: 'stored', endOffset: 12 })), ['highWatermark 12', 'answer 1 ok 10'])
+  assert.deepEqual(told(one.step({ kind: 'stored', endOffset: 14 })), ['highWatermark 14', 'answer 2 ok 12'])
+})
+
+test('fewer replicas in sync than wanted refuse acks=all before anything is written, and only that', () => {
+  const one = leader(0, 2)
+  assert.deepEqual(told(produce(one, batch(1), 1)), ['answer 1 NOT_ENOUGH_REPLICAS -1'])
+  assert.deepEqual(told(produce(one, batch(1), 2, 1)), ['append 0..0'])
+})
+
+test('a repeat is answered with its first offset, when it is stored as the first one is', () => {
+  const one = leader()
+  const sent = () => batch(3, { id: 7, epoch: 0, sequence: 0 })
+  assert.deepEqual(told(produce(one, sent(), 1)), ['append 0..2'])
+  assert.deepEqual(told(produce(one, sent(), 2)), [])
+  assert.deepEqual(told(one.step({ kind: 'stored', endOffset: 3 })), [
+    'highWatermark 3',
+    'answer 1 ok 0',
+    'answer 2 ok 0',
+  ])
+  assert.deepEqual(told(produce(one, sent(), 3)), ['answer 3 ok 0'])
+})
+
+test('a gap is refused, and so is an old epoch; a new epoch starts at 0', () => {
+  const one = leader()
+  produce(one, batch(2, { id: 7, epoch: 1, sequence: 0 }), 1)
+  assert.deepEqual(told(produce(one, batch(1, { id: 7, epoch: 1, sequence: 3 }), 2)), [
+    'answer 2 OUT_OF_ORDER_SEQUENCE_NUMBER -1',
+  ])
+  assert.deepEqual(told(produce(one, batch(1, { id: 7, epoch: 0, sequence: 2 }), 3)), [
+    'answer 3 INVALID_PRODUCER_EPOCH -1',
+  ])
+  assert.deepEqual(told(produce(one, batch(1, { id: 7, epoch: 2, sequence: 5 }), 4)), [
+    'answer 4 OUT_OF_ORDER_SEQUENCE_NUMBER -1',
+  ])
+  assert.deepEqual(told(produce(one, batch(1, { id: 7, epoch: 2, sequence: 0 }), 5)), ['append 2..2'])
+})
+
+test('after a failed write the same offsets are given again and the retry is no repeat', () => {
+  const one = leader()
+  const first = () => batch(2, { id: 7, epoch: 0, sequence: 0 })
+  produce(one, first(), 1)
+  one.step({ kind: 'stored', endOffset: 2 })
+  const second = () => batch(1, { id: 7, epoch: 0, sequence: 2 })
+  produce(one, second(), 2)
+  assert.deepEqual(told(one.step({ kind: 'storeFailed', endOffset: 2, message: 'full' })), [
+    'answer 2 KAFKA_STORAGE_ERROR -1',
+  ])
+  assert.deepEqual(told(produce(one, second(), 3)), ['append 2..2'])
+  assert.deepEqual(told(produce(one, first(), 4)), ['answer 4 ok 0'])
+})
+
+test('whoever waits is told when the leadership ends', () => {
+  const one = leader()
+  produce(one, batch(1), 1)
+  assert.deepEqual(told(one.step({ kind: 'resigned' })), ['answer 1 NOT_LEADER_OR_FOLLOWER -1'])
+})
+
+test('every produce is answered once, offsets are dense, the watermark never falls', () => {
+  const step = fc.oneof(
+    fc.record({
+      kind: fc.constant('produce' as const),
+      count: fc.integer({ min: 1, max: 5 }),
+      acks: fc.constantFrom(-1, 0, 1),
+    }),
+    fc.record({ kind: fc.constant('store' as const), part: fc.double({ min: 0, max: 1, noNaN: true }) }),
+    fc.record({ kind: fc.constant('fail' as const) }),
+  )
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), steps => {
+      const one = leader()
+      let token = 0
+      let next = 0
+      let stored = 0
+      let watermark = 0
+      const ends: number[] = []
+      const answered = new Map<number, number>()
+      const take = (effects: readonly LeaderEffect<number>[]) => {
+        for (const effect of effects) {
+          if (effect.kind === 'append') {
+            assert.equal(effect.firstOffset, next)
+            next = effect.lastOffset + 1
+            ends.push(next)
+          } else if (effect.kind === 'answer') {
+            answered.set(effect.answer.token, (answered.get(effect.answer.token) ?? 0) + 1)
+          } else {
+            assert.ok(effect.offset > watermark)
+            watermark = effect.offset
+          }
+        }
+      }
+      for (const each of steps) {
+        if (each.kind === 'produce') take(produce(one, batch(each.count), token++, each.acks as -1 | 0 | 1))
+        else if (each.kind === 'store') {
+          const due = ends.filter(end => end > stored)
+          if (due.length === 0) continue
+          stored = due[Math.floor(each.part * (due.length - 1))] as number
+          take(one.step({ kind: 'stored', endOffset: stored }))
+        } else {
+          next = stored
+          ends.length = 0
+          take(one.step({ kind: 'storeFailed', endOffset: stored, message: 'no' }))
+        }
+      }
+      take(one.step({ kind: 'resigned' }))
+      for (let each = 0; each < token; each++) assert.equal(answered.get(each), 1, `token ${each}`)
+    }),
+  )
+})

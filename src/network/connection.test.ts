@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { API } from '#protocol/apis.ts'
+import { decodeMessage } from '#protocol/codec.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import { encodeRequestFrame } from '#protocol/frames.ts'
+import { ApiVersionsResponse } from '#protocol/messages/api-versions.ts'
+import type { Clock, File, Logger, Sink, Socket } from '#world/world.ts'
+import { apiVersions } from './api-versions.ts'
+import { Connection, DEFAULT_CONNECTION_LIMITS } from './connection.ts'
+import { HANG_UP, NO_ANSWER, type ServedApi, type Service, serve, service } from './service.ts'
+
+class SocketDouble implements Socket {
+  readonly local = { host: '127.0.0.1', port: 9092 }
+  readonly remote = { host: '127.0.0.1', port: 50000 }
+  readonly written: Buffer[] = []
+  queuedBytes = 0
+  reading = true
+  ended = false
+  destroyed = false
+  attach(_sink: Sink): void {}
+  write(parts: readonly Uint8Array[]): void {
+    this.written.push(...parts.map(part => Buffer.from(part)))
+  }
+  sendFile(_file: File, position: number, size: number): void {
+    this.written.push(Buffer.from(`[file ${position} ${size}]`))
+  }
+  pause(): void {
+    this.reading = false
+  }
+  resume(): void {
+    this.reading = true
+  }
+  end(): void {
+    this.ended = true
+  }
+  destroy(): void {
+    this.destroyed = true
+  }
+}
+
+const clock: Clock = { now: () => 0, monotonic: () => 0, after: () => ({ cancel() {} }), soon: run => run() }
+
+interface Harness {
+  readonly socket: SocketDouble
+  readonly connection: Connection
+  readonly lines: string[]
+  send(bytes: Uint8Array, pieces?: number): void
+  /** Correlation ids of the answers so far. */
+  answered(): number[]
+}
+
+function harness(served: readonly ServedApi[], limits = DEFAULT_CONNECTION_LIMITS): Harness {
+  const lines: string[] = []
+  const note = (_fields: object, message: string) => void lines.push(message)
+  const log: Logger = { debug: note, info: note, warn: note, error: note, child: () => log }
+  const socket = new SocketDouble()
+  const all: Service = service([
+    ...served,
+    apiVersions(
+      () => all,
+      () => ({ supported: new Map(), finalized: new Map(), epoch: -1 }),
+    ),
+  ])
+  const connection = new Connection({
+    id: 1,
+    socket,
+    listener: 'PLAINTEXT',
+    service: all,
+    limits,
+    clock,
+    log,
+    onClosed: () => {},
+  })
+  return {
+    socket,
+    connection,
+    lines,
+    send(bytes, pieces = bytes.length) {
+      for (let at = 0; at < bytes.length; ) {
+        const space = connection.space()
+        const count = Math.min(space.length, pieces, bytes.length - at)
+        space.set(bytes.subarray(at, at + count))
+        connection.received(count)
+        at += count
+      }
+    },
+    answered() {
+      const bytes = Buffer.concat(socket.written)
+      const ids: number[] = []
+      for (let at = 0; at < bytes.length; at += 4 + bytes.readInt32BE(at)) ids.push(bytes.readInt32BE(at + 4))
+      return ids
+    },
+  }
+}
+
+function frame(api: (typeof API)[keyof typeof API], version: number, correlationId: number, body: object = {}): Buffer {
+  const parts = encodeRequestFrame(api as typeof API.Heartbeat, version, { correlationId, clientId: 'test' }, body)
+  return Buffer.concat(parts as Buffer[])
+}
+
+/** A heartbeat whose answer the test gives. */
+function heldHeartbeat(barrier = false): { api: ServedApi; waiting: (() => void)[] } {
+  const waiting: (() => void)[] = []
+  const api = serve({
+    api: API.Heartbeat,
+    barrier,
+    handle: () =>
+      new Promise<{ errorCode: number }>(resolve => waiting.push(() => resolve({ errorCode: ErrorCode.NONE }))),
+  })
+  return { api, waiting }
+}
+
+const turn = () => new Promise(resolve => setImmediate(resolve))
+
+test('requests are handled as they come and answered in their order', async () => {
+  const { api, waiting } = heldHeartbeat()
+  const { send, answered } = harness([api])
+  send(Buffer.concat([frame(API.Heartbeat, 4, 1), frame(API.Heartbeat, 4, 2), frame(API.ApiVersions, 3, 3, ok)]))
+  assert.equal(waiting.length, 2)
+  waiting[1]?.()
+  await turn()
+  assert.deepEqual(answered(), [])
+  waiting[0]?.()
+  await turn()
+  assert.deepEqual(answered(), [1, 2, 3])
+})
+
+const ok = { clientSoftwareName: 'test', clientSoftwareVersion: '1' }
+
+test('what comes behind a barrier waits for its answer', async () => {
+  const { api, waiting } = heldHeartbeat(true)
+  const { send, answered } = harness([api])
+  send(Buffer.concat([frame(API.Heartbeat, 4, 1), frame(API.Heartbeat, 4, 2)]))
+  assert.equal(waiting.length, 1)
+  waiting[0]?.()
+  await turn()
+  assert.equal(waiting.length, 2)
+  waiting[1]?.()
+  await turn()
+  assert.deepEqual(answered(), [1, 2])
+})
+
+test('a frame may come byte by byte, and many in one piece', () => {
+  const { send, answered } = harness([])
+  send(frame(API.ApiVersions, 3, 7, ok), 1)
+  assert.deepEqual(answered(), [7])
+})
+
+test('ApiVersions in an unknown version is answered in version 0 with its range, and the connection stays', () => {
+  const { send, socket } = harness([])
+  const asked = frame(API.ApiVersions, 3, 5, ok)
+  asked.writeInt16BE(99, 6)
+  send(asked)
+  const answer = Buffer.concat(socket.written)
+  const body = decodeMessage(ApiVersionsResponse, 0, answer.subarray(8))
+  assert.equal(body.errorCode, ErrorCode.UNSUPPORTED_VERSION)
+  assert.deepEqual(
+    body.apiKeys.map(({ apiKey, minVersion, maxVersion }) => [apiKey, minVersion, maxVersion]),
+    [[18, 0, 4]],
+  )
+  assert.equal(socket.ended || socket.destroyed, false)
+})
+
+test('another unknown version, or an API that is not served, closes with a line that names it', () => {
+  const one = harness([heldHeartbeat().api])
+  const asked = frame(API.Heartbeat, 4, 5)
+  asked.writeInt16BE(99, 6)
+  one.send(asked)
+  assert.equal(one.socket.ended, true)
+  assert.match(one.lines[0] ?? '', /Heartbeat version 99; versions 0 to 4 are served/)
+  const other = harness([])
+  other.send(frame(API.Heartbeat, 4, 5))
+  assert.match(other.lines[0] ?? '', /Heartbeat \(12\), which this listener does not serve/)
+})
+
+test('HTTP, TLS and garbage are told apart and closed', () => {
+  for (const [bytes, says] of [
+    [Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), /HTTP; this port speaks the Kafka protocol/],
+    [Buffer.from('160301020001000001fc0303', 'hex'), /TLS to the plaintext listener PLAINTEXT/],
+    [Buffer.from('ffffffff0000000000000000', 'hex'), /no Kafka request: a frame of -1 bytes/],
+    [Buffer.from('00000003001200', 'hex'), /a broken request/],
+  ] as const) {
+    const { send, socket, lines } = harness([])
+    send(bytes)
+    assert.equal(socket.ended, true)
+    assert.match(lines[0] ?? '', says)
+    assert.equal(lines.length, 1)
+  }
+})
+
+test('who does not read his answers, or asks faster than he is answered, is not read from', async () => {
+  const { api, waiting } = heldHeartbeat()
+  const one = harness([api], { ...DEFAULT_CONNECTION_LIMITS, inFlightMax: 3 })
+  for (let id = 0; id < 3; id++) one.send(frame(API.Heartbeat, 4, id))
+  assert.equal(one.socket.reading, false)
+  waiting[0]?.()
+  await turn()
+  assert.equal(one.socket.reading, true)
+  const other = harness([], { ...DEFAULT_CONNECTION_LIMITS, queuedBytesMax: 10 })
+  other.socket.queuedBytes = 10
+  other.send(frame(API.ApiVersions, 3, 1, ok))
+  assert.equal(other.socket.reading, false)
+  other.socket.queuedBytes = 0
+  other.connection.drained()
+  assert.equal(other.socket.reading, true)
+})
+
+test('acks=0 has no answer and an error hangs up, behind the answers before it', () => {
+  for (const [answer, ended] of [
+    [NO_ANSWER, false],
+    [HANG_UP, true],
+  ] as const) {
+    const produce = serve({ api: API.Produce, handle: () => answer })
+    const { send, socket, answered } = harness([produce])
+    send(Buffer.concat([frame(API.ApiVersions, 3, 1, ok), frame(API.Produce, 9, 2), frame(API.ApiVersions, 3, 3, ok)]))
+    assert.deepEqual(answered(), ended ? [1] : [1, 3])
+    assert.equal(socket.ended, ended)
+  }
+})
+
+test('a handler that fails costs its client the connection, not the node', async () => {
+  const failing = serve({
+    api: API.Heartbeat,
+    handle: () => Promise.reject(new Error('no')),
+  })
+  const { send, socket, lines } = harness([failing])
+  send(frame(API.Heartbeat, 4, 1))
+  await turn()
+  assert.equal(socket.destroyed, true)
+  assert.equal(lines.length, 1)
+})
+
+test('who waits for the end of a connection is told once, and not after he took it back', () => {
+  const { connection } = harness([])
+  const told: number[] = []
+  connection.whenGone(() => told.push(1))
+  connection.whenGone(() => told.push(2))()
+  connection.closed(undefined)
+  connection.whenGone(() => told.push(3))
+  assert.deepEqual(told, [1, 3])
+})

@@ -1,3 +1,4 @@
+import { ErrorCode } from '#protocol/errors.ts'
 import { brokerDefinition } from './broker.ts'
 import { brokerProblems } from './broker-alter.ts'
 import type { BrokerConfigs, Overrides } from './broker-configs.ts'
@@ -7,8 +8,7 @@ import { GROUP_CONFIGS, validateGroupConfigs } from './group.ts'
 import { TOPIC_CONFIGS, validateTopicConfigs } from './topic.ts'
 
 /** Error codes that altering ends in. */
-export const INVALID_CONFIG = 40
-export const INVALID_REQUEST = 42
+export const { INVALID_CONFIG, INVALID_REQUEST } = ErrorCode
 export interface ConfigFailure {
   readonly errorCode: number
   readonly message: string
@@ -89,7 +89,8 @@ function refusedShape(
   names: readonly string[],
   withoutValue: readonly { readonly name: string }[],
 ): ConfigFailure | undefined {
-  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  const seen = new Set<string>()
+  const twice = names.find(name => seen.size === seen.add(name).size)
   if (twice !== undefined)
     return { errorCode: INVALID_REQUEST, message: `${twice} appears more than once in one request.` }
   if (withoutValue.length === 0) return undefined
@@ -129,13 +130,14 @@ function editedList(
       errorCode: INVALID_CONFIG,
       message: `${name} is not a list, so nothing can be ${operation === CONFIG_OPERATION.APPEND ? 'appended to' : 'subtracted from'} it.`,
     }
-  const parts = (resource.overrides.get(name) ?? definition.default ?? '').split(',').filter(part => part !== '')
+  const parts = new Set(
+    (resource.overrides.get(name) ?? definition.default ?? '').split(',').filter(part => part !== ''),
+  )
   for (const item of items.split(',')) {
-    const at = parts.indexOf(item)
-    if (operation === CONFIG_OPERATION.APPEND && at === -1) parts.push(item)
-    if (operation === CONFIG_OPERATION.SUBTRACT && at !== -1) parts.splice(at, 1)
+    if (operation === CONFIG_OPERATION.APPEND) parts.add(item)
+    else parts.delete(item)
   }
-  return parts.join(',')
+  return [...parts].join(',')
 }
 
 function settled(resource: AlterableResource, after: ReadonlyMap<string, string | null>): Altered {

@@ -1,3 +1,4 @@
+import { assert } from '#base/assert.ts'
 import { BROKER_CONFIGS, brokerConfigChain } from './broker.ts'
 import { checkValue } from './definition.ts'
 import type { ConfigValue } from './value.ts'
@@ -72,7 +73,7 @@ export class BrokerConfigs {
 
   #parse(name: string): ConfigValue {
     const definition = BROKER_CONFIGS.get(name)
-    if (definition === undefined) throw new Error(`no such broker configuration: ${name}`)
+    assert(definition !== undefined, `no such broker configuration: ${name}`)
     const { dynamic, dynamicDefault, fixed } = this.layers
     for (const text of [dynamic.get(name), dynamicDefault.get(name), fixed.get(name), definition.default]) {
       if (text === undefined || text === null) continue

@@ -1,8 +1,10 @@
 import { GROUPS_CONFIGS } from './broker-groups.ts'
 import { LOG_CONFIGS } from './broker-log.ts'
 import { NETWORK_CONFIGS } from './broker-network.ts'
-import { REMOTE_CONFIGS, REPLICATION_CONFIGS, TRANSACTION_CONFIGS } from './broker-replication.ts'
+import { REMOTE_CONFIGS } from './broker-remote.ts'
+import { REPLICATION_CONFIGS } from './broker-replication.ts'
 import { SECURITY_CONFIGS } from './broker-security.ts'
+import { TRANSACTION_CONFIGS } from './broker-transactions.ts'
 import { type ConfigDefinition, type ConfigTable, tableOf } from './definition.ts'
 
 /** The broker's tables under the headings of the documentation. */

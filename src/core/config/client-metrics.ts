@@ -1,3 +1,4 @@
+import { ErrorCode } from '#protocol/errors.ts'
 import type { Overrides } from './broker-configs.ts'
 import {
   type ConfigDefinition,
@@ -10,8 +11,7 @@ import {
   unknownKey,
 } from './definition.ts'
 
-const INVALID_CONFIG = 40
-const INVALID_REQUEST = 42
+const { INVALID_CONFIG, INVALID_REQUEST } = ErrorCode
 const INTERVAL_MS_MIN = 100
 const INTERVAL_MS_MAX = 3_600_000
 const MATCHED = [

@@ -1,3 +1,4 @@
+import { assert } from '#base/assert.ts'
 import { nearestName } from './nearest.ts'
 import { type ConfigType, type Parsed, parseValue } from './value.ts'
 
@@ -138,7 +139,7 @@ export const nonEmpty: Trait = checkedBy('non-empty string', ({ value }) =>
 
 export function tableOf(...definitions: ConfigDefinition[]): ConfigTable {
   const table = new Map(definitions.map(definition => [definition.name, definition] as const))
-  if (table.size !== definitions.length) throw new Error('a configuration key is defined twice')
+  assert(table.size === definitions.length, 'a configuration key is defined twice')
   return table
 }
 
@@ -170,6 +171,9 @@ export function unknownKey(kind: string, name: string, table: ConfigTable): Conf
   return nearest === undefined ? { name, message } : { name, message: `${message} Did you mean ${nearest}?`, nearest }
 }
 
+/** Problems of one resource after which the rest is not looked at: a request may hold any number of wrong keys. */
+const PROBLEMS_MAX = 20
+
 /** Checks every setting of one resource by itself; what concerns several together is the table's own affair. */
 export function validateEach(
   kind: string,
@@ -178,6 +182,7 @@ export function validateEach(
 ): ConfigProblem[] {
   const problems: ConfigProblem[] = []
   for (const [name, text] of entries) {
+    if (problems.length === PROBLEMS_MAX) break
     const definition = table.get(name)
     if (definition === undefined) {
       problems.push(unknownKey(kind, name, table))

@@ -147,7 +147,7 @@ export function internalReplicationFactor(configured: number, liveBrokers: numbe
   return Math.max(1, Math.min(configured, liveBrokers))
 }
 
-/** In-sync replicas that an internal topic needs: never more than a majority-safe share of the copies that it has. */
+/** In-sync replicas that an internal topic needs: what is configured, but one fewer than its copies, so that one may fail. */
 export function internalMinInsync(configured: number, replicationFactor: number): number {
-  return Math.max(1, Math.min(configured, replicationFactor === 1 ? 1 : replicationFactor - 1))
+  return Math.max(1, Math.min(configured, replicationFactor - 1))
 }

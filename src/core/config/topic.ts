@@ -1,3 +1,4 @@
+import { assert } from '#base/assert.ts'
 import type { BrokerConfigs } from './broker-configs.ts'
 import {
   atLeast,
@@ -354,7 +355,7 @@ export function effectiveTopicText(
 export function resolveTopic(overrides: ReadonlyMap<string, string>, broker: BrokerConfigs): TopicConfig {
   const value = (name: string): ConfigValue => {
     const definition = TOPIC_CONFIGS.get(name)
-    if (definition === undefined) throw new Error(`no such topic configuration: ${name}`)
+    assert(definition !== undefined, `no such topic configuration: ${name}`)
     const text = effectiveTopicText(definition, overrides, broker)
     if (text === null) return null
     const parsed = checkValue(definition, text)

@@ -230,13 +230,13 @@ export class Membership {
     const { request } = command
     const { memberId } = request
     if (group.pendingJoins.has(memberId)) {
-      if (request.groupInstanceId !== null) return refuseJoin(command, turn, ErrorCode.UNKNOWN_SERVER_ERROR)
+      if (request.groupInstanceId !== null) return refuseJoin(command, turn, ErrorCode.UNKNOWN_SERVER_ERROR, '')
       return this.#add(group, command, turn, memberId)
     }
     const errorCode = group.check(memberId, request.groupInstanceId)
     const member = group.members.get(memberId)
     if (errorCode !== ErrorCode.NONE || member === undefined) {
-      return replyJoin(command, turn, { errorCode, memberId, protocolName: null })
+      return refuseJoin(command, turn, errorCode)
     }
     const isUnchanged = haveSameProtocols(member.protocols, request.protocols)
     switch (group.state) {
@@ -301,7 +301,7 @@ export class Membership {
   #replace(group: ClassicGroup, command: JoinGroupCommand, turn: Turn, old: Member, memberId: string) {
     const oldLeader = group.leader
     const errorCode = ErrorCode.FENCED_INSTANCE_ID
-    this.#answerJoin(group, old, turn, { memberId: old.memberId, errorCode, protocolName: null })
+    this.#answerJoin(group, old, turn, { memberId: old.memberId, errorCode })
     this.#answerSync(old, turn, { errorCode })
     this.#endSession(old)
     const wasPendingSync = group.pendingSyncs.has(old.memberId)
@@ -411,9 +411,13 @@ export class Membership {
   // SyncGroup
 
   sync(command: SyncGroupCommand, turn: Turn) {
-    const { request, call } = command
+    const { request, call, version } = command
     const reply = (response: SyncResponse): void => {
       turn.replies.push({ kind: 'SyncGroup', call, response })
+    }
+    // Version 5 must name both (KIP-559).
+    if (version >= 5 && (request.protocolType === null || request.protocolName === null)) {
+      return reply({ errorCode: ErrorCode.INCONSISTENT_GROUP_PROTOCOL })
     }
     if (request.groupId === '') return reply({ errorCode: ErrorCode.INVALID_GROUP_ID })
     const group = this.find(request.groupId)
@@ -596,8 +600,8 @@ export class Membership {
 }
 
 function replyJoin({ call, version }: Waiter, turn: Turn, response: JoinResponse): void {
-  // The protocol's name could not be null before version 7.
-  const protocolName = response.protocolName ?? (version < 7 || response.protocolName === undefined ? '' : null)
+  // No protocol is null from version 7 on, and empty before.
+  const protocolName = response.protocolName || (version < 7 ? '' : null)
   turn.replies.push({ kind: 'JoinGroup', call, response: { ...response, protocolName } })
 }
 

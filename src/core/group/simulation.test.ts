@@ -226,13 +226,13 @@ class Simulation {
     this.#do(client, {
       kind: 'SyncGroup',
       call: ++this.#call,
-      version: 5,
+      version: 4,
       request: {
         groupId: client.group,
         generationId: generation,
         memberId: client.memberId,
         groupInstanceId: client.instance,
-        protocolType: 'consumer',
+        protocolType: null,
         protocolName: null,
         assignments: members.map(memberId => ({ memberId, assignment: Buffer.from(String(generation)) })),
       },

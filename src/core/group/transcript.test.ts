@@ -100,8 +100,8 @@ class Script {
             generationId,
             memberId,
             groupInstanceId,
-            protocolType: named.get('type') ?? null,
-            protocolName: named.get('name') ?? null,
+            protocolType: orNull(named.get('type') ?? 'consumer'),
+            protocolName: orNull(named.get('name') ?? 'range'),
             assignments: list(named.get('assign') ?? '').map(text => {
               const [member = '', assignment = ''] = text.split(':')
               return { memberId: member, assignment: toBytes(assignment) }
@@ -214,6 +214,7 @@ class Script {
 }
 
 const list = (text: string): string[] => (text === '' ? [] : text.split(','))
+const orNull = (text: string): string | null => (text === 'null' ? null : text)
 const topicOf = (text: string): string => text.slice(0, text.lastIndexOf('-'))
 const partitionOf = (text: string): number => Number(text.slice(text.lastIndexOf('-') + 1))
 

@@ -41,8 +41,8 @@ export function findKernel(): Kernel | undefined {
 function openKernel(): Kernel {
   const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi')
   const libc = koffi.load(null)
-  const sendfile = libc.func('ssize_t sendfile64(int socket, int file, void *position, size_t size)')
-  const preadv2 = libc.func('ssize_t preadv2(int file, void *parts, int count, int64_t position, int flags)')
+  const sendfile = libc.func('int64_t sendfile64(int socket, int file, void *position, size_t size)')
+  const preadv2 = libc.func('int64_t preadv2(int file, void *parts, int count, int64_t position, int flags)')
   const dup = libc.func('int dup(int descriptor)')
   const fcntl = libc.func('int fcntl(int file, int command, ...)')
 

@@ -60,7 +60,12 @@ function registrationError(
   const { brokerId, logDirs } = request
   if (request.clusterId !== options.clusterId) return ErrorCode.INCONSISTENT_CLUSTER_ID
   const isOther = existing !== undefined && existing.incarnationId !== request.incarnationId
-  if (isOther && !existing.fenced && liveness.isLive(brokerId, now)) return ErrorCode.DUPLICATE_BROKER_REGISTRATION
+  if (isOther && !existing.fenced && liveness.isLive(brokerId, now)) {
+    // Who holds the same directories has their locks, so the process before it is gone: no reason to sit out a session
+    // that only the change of controllers gave it.
+    const sameDirs = existing.logDirs.some(dir => logDirs.includes(dir))
+    if (!liveness.isPresumed(brokerId) || !sameDirs) return ErrorCode.DUPLICATE_BROKER_REGISTRATION
+  }
   if (request.isMigratingZkBroker) return ErrorCode.BROKER_ID_NOT_REGISTERED
   if (state.metadataVersion >= METADATA_VERSION_DIRECTORIES) {
     if (logDirs.length === 0 || logDirs.some(dir => RESERVED_DIRECTORIES.has(dir)))

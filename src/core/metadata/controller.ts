@@ -23,7 +23,7 @@ import type { InputOf } from '#protocol/schema.ts'
 import { brokerHeartbeat, fenceBrokers, registerBroker, staleBrokers, unregisterBroker } from './brokers.ts'
 import { alterConfigs, incrementalAlterConfigs } from './configs.ts'
 import { type ControllerOptions, ControllerState } from './controller-state.ts'
-import { balancingElections, electLeaders } from './elections.ts'
+import { electLeaders, leaderlessElections, preferredElections } from './elections.ts'
 import { bootstrapRecords, updateFeatures } from './features.ts'
 import { MetadataImage } from './image.ts'
 import { Liveness } from './liveness.ts'
@@ -136,6 +136,8 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
   readonly #liveness: Liveness
   #isActive = false
   #nextBalancing: Millis | undefined
+  /** Unclean elections may be allowed where they were not. */
+  #uncleanChanged = false
 
   /** `image` is what was folded so far, from a snapshot or by another machine on this node. */
   constructor(options: ControllerOptions, image: MetadataImage = new MetadataImage()) {
@@ -150,10 +152,12 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
     if (record.type === 'BrokerRegistrationChange' && record.value.inControlledShutdown > 0) {
       this.#liveness.shuttingDown(record.value.brokerId, at)
     }
+    if (record.type === 'Config' && record.value.name === 'unclean.leader.election.enable') this.#uncleanChanged = true
   }
 
   wakeAt(): Millis | undefined {
     if (!this.#isActive) return undefined
+    if (this.#uncleanChanged) return 0
     const deadline = this.#liveness.nextDeadline(this.#unfenced())
     if (deadline === undefined || this.#nextBalancing === undefined) return deadline ?? this.#nextBalancing
     return Math.min(deadline, this.#nextBalancing)
@@ -242,11 +246,10 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
     for (const broker of this.image.brokers.values()) if (!broker.fenced) yield broker.id
   }
 
-  /** Every broker gets a whole session from now on: the controller before may have heard from it a moment ago. */
   #activate(now: Millis): MetadataRecord[] {
     assert(!this.#isActive, 'a controller is activated once')
     this.#isActive = true
-    for (const id of this.#unfenced()) this.#liveness.heard(id, -1, now)
+    for (const id of this.#unfenced()) this.#liveness.presume(id, now)
     this.#scheduleBalancing(now)
     const records: MetadataRecord[] = []
     if (this.image.inTransaction) {
@@ -260,8 +263,12 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
   #tick(state: ControllerState, now: Millis): MetadataRecord[] {
     const stale = staleBrokers(state, now)
     if (stale.length > 0) return fenceBrokers(state, stale)
+    if (this.#uncleanChanged) {
+      this.#uncleanChanged = false
+      return leaderlessElections(state)
+    }
     if (this.#nextBalancing === undefined || now < this.#nextBalancing) return []
-    const records = balancingElections(state, BALANCING_ELECTIONS_MAX)
+    const records = preferredElections(state, BALANCING_ELECTIONS_MAX)
     // The rest at once, when these are applied.
     if (records.length < BALANCING_ELECTIONS_MAX) this.#scheduleBalancing(now)
     return records

@@ -57,16 +57,27 @@ export function hasLeaderships(state: ControllerState, brokerId: NodeId): boolea
   return false
 }
 
-/** Gives leadership back to first replicas, and to any replica of leaderless partitions whose topic allows an unclean election. */
-export function balancingElections(state: ControllerState, recordsMax: number): MetadataRecord[] {
+/** Gives leadership back to first replicas that are in sync. */
+export function preferredElections(state: ControllerState, recordsMax: number): MetadataRecord[] {
   const records: MetadataRecord[] = []
   for (const topic of state.image.topics.values()) {
     for (const [index, partition] of topic.partitions.entries()) {
-      if (partition.leader === partition.replicas[0]) continue
+      if (partition.leader === NO_LEADER || partition.leader === partition.replicas[0]) continue
       if (records.length >= recordsMax) return records
-      const base = state.target(topic, index, partition)
-      const election = partition.leader === NO_LEADER ? base.election : 'preferred'
-      const change = partitionChange({ ...base, election })
+      const change = partitionChange({ ...state.target(topic, index, partition), election: 'preferred' })
+      if (change !== undefined) records.push(change)
+    }
+  }
+  return records
+}
+
+/** Tries again for partitions without a leader: their topic may allow an unclean election by now. */
+export function leaderlessElections(state: ControllerState): MetadataRecord[] {
+  const records: MetadataRecord[] = []
+  for (const topic of state.image.topics.values()) {
+    for (const [index, partition] of topic.partitions.entries()) {
+      if (partition.leader !== NO_LEADER) continue
+      const change = partitionChange(state.target(topic, index, partition))
       if (change !== undefined) records.push(change)
     }
   }

@@ -13,6 +13,9 @@ export const METADATA_VERSION_MIN = 7
 /** 4.3-IV0 */
 export const METADATA_VERSION_LATEST = 30
 
+const ELR = 'eligible.leader.replicas.version'
+const MIN_ISR = 'min.insync.replicas'
+
 interface Feature extends FeatureRange {
   /** What a new cluster starts with. */
   readonly initial: number
@@ -25,7 +28,7 @@ interface Feature extends FeatureRange {
  */
 const FEATURES: ReadonlyMap<string, Feature> = new Map([
   ['metadata.version', { min: METADATA_VERSION_MIN, max: METADATA_VERSION_LATEST, initial: METADATA_VERSION_LATEST }],
-  ['eligible.leader.replicas.version', { min: 0, max: 1, initial: 1 }],
+  [ELR, { min: 0, max: 1, initial: 1 }],
   ['group.version', { min: 0, max: 0, initial: 0 }],
   ['kraft.version', { min: 0, max: 1, initial: 1 }],
   ['share.version', { min: 0, max: 0, initial: 0 }],
@@ -46,7 +49,7 @@ export function bootstrapRecords(): MetadataRecord[] {
     .filter(([name, feature]) => name !== OF_RAFT && feature.initial > 0)
     .map(([name, feature]) => metadataRecord('FeatureLevel', level, { name, featureLevel: feature.initial }))
   // With eligible leader replicas the cluster itself holds the default that decides about them, so that all nodes agree.
-  const minIsr = { resourceType: CONFIG_BROKER, resourceName: '', name: 'min.insync.replicas', value: '1' }
+  const minIsr = { resourceType: CONFIG_BROKER, resourceName: '', name: MIN_ISR, value: '1' }
   return [...records, metadataRecord('Config', level, minIsr)]
 }
 
@@ -113,8 +116,25 @@ function updateFeature(
       `Invalid metadata.version ${level}. Refusing to perform the requested downgrade because it might delete metadata information.`,
     )
   }
+  if (name === ELR && current === 0 && level > 0) records.push(...sharedMinIsr(state))
   records.push(metadataRecord('FeatureLevel', state.metadataVersion, { name, featureLevel: level }))
   return DONE
+}
+
+/** From now on `min.insync.replicas` is the cluster's or a topic's, never one broker's: all must agree on who is eligible. */
+function sharedMinIsr(state: ControllerState): MetadataRecord[] {
+  const records: MetadataRecord[] = []
+  const set = (resourceName: string, value: string | null) => {
+    const resource = { resourceType: CONFIG_BROKER, resourceName }
+    records.push(metadataRecord('Config', state.metadataVersion, { ...resource, name: MIN_ISR, value }))
+  }
+  for (const { type, name, values } of state.image.configs()) {
+    if (type === CONFIG_BROKER && name !== '' && values.has(MIN_ISR)) set(name, null)
+  }
+  if (!state.image.config(CONFIG_BROKER, '').has(MIN_ISR)) {
+    set('', String(state.options.configs.number(MIN_ISR)))
+  }
+  return records
 }
 
 /** Every broker and every controller must be able to do what is finalized. */

@@ -4,6 +4,8 @@ interface Session {
   lastContactMs: Millis
   /** How far the broker has followed the metadata log. */
   metadataOffset: Offset
+  /** Not heard of in this term, only given a session by the change of controllers. */
+  presumed: boolean
   /** Where its shutdown was written: it may go once the others know. -1 unless it is shutting down. */
   shutdownOffset: Offset
 }
@@ -23,11 +25,21 @@ export class Liveness {
   heard(id: NodeId, metadataOffset: Offset, now: Millis): void {
     const session = this.#sessions.get(id)
     if (session === undefined) {
-      this.#sessions.set(id, { lastContactMs: now, metadataOffset, shutdownOffset: -1 })
+      this.#sessions.set(id, { lastContactMs: now, metadataOffset, presumed: false, shutdownOffset: -1 })
     } else {
       session.lastContactMs = now
       session.metadataOffset = metadataOffset
+      session.presumed = false
     }
+  }
+
+  /** At the beginning of a term: the controller before may have heard from it a moment ago. */
+  presume(id: NodeId, now: Millis): void {
+    this.#sessions.set(id, { lastContactMs: now, metadataOffset: -1, presumed: true, shutdownOffset: -1 })
+  }
+
+  isPresumed(id: NodeId): boolean {
+    return this.#sessions.get(id)?.presumed ?? true
   }
 
   forget(id: NodeId): void {

@@ -98,7 +98,8 @@ export function metadataRecord<Type extends MetadataRecordType>(
 ): MetadataRecord {
   const filled: Record<string, unknown> = {}
   for (const [name, field] of Object.entries(SCHEMAS[type].fields as Schema['fields'])) {
-    filled[name] = (value as Record<string, unknown>)[name] ?? defaultOf(field)
+    const given = (value as Record<string, unknown>)[name]
+    filled[name] = given === undefined ? defaultOf(field) : given
   }
   return { type, version: recordVersion(type, metadataVersion), value: filled } as MetadataRecord
 }
@@ -143,5 +144,7 @@ export function decodeMetadataRecord(value: Uint8Array): FoldedRecord {
   const known = BY_API_KEY.get(apiKey)
   if (known === undefined || !includesVersion(known.schema.versions, version))
     return { type: 'Unknown', apiKey, version }
-  return { type: known.type, version, value: decode(known.schema, version, reader) } as MetadataRecord
+  const message = decode(known.schema, version, reader)
+  if (reader.remaining > 0) throw new DecodeError(`${reader.remaining} bytes behind ${known.schema.name}`)
+  return { type: known.type, version, value: message } as MetadataRecord
 }

@@ -38,7 +38,8 @@ export function createTopics(
   }
   const times = new Map<string, number>()
   for (const { name } of request.topics) times.set(name, (times.get(name) ?? 0) + 1)
-  const collisions = collidingNames(state)
+  const mayCollide = request.topics.some(({ name }) => collisionKey(name) !== undefined)
+  const collisions = mayCollide ? collidingNames(state) : new Map<string, string>()
   const placement = new Placement(state.image)
   const records: MetadataRecord[] = []
   const topics: Result[] = []

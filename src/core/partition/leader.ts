@@ -126,7 +126,7 @@ export class PartitionLeader<Token> {
     if (idempotent) {
       const verdict = this.producers.check(buffer, at)
       if (verdict.kind === 'refused') return [refuse(token, verdict.error, verdict.message)]
-      if (verdict.kind === 'duplicate') return this.#await(token, acks, verdict.firstOffset, verdict.lastOffset + 1)
+      if (verdict.kind === 'duplicate') return this.#answerWhenDue(token, acks, verdict.firstOffset, verdict.lastOffset + 1)
     }
     const firstOffset = this.#nextOffset
     stamp(buffer, at, firstOffset, this.epoch)
@@ -135,11 +135,11 @@ export class PartitionLeader<Token> {
     this.#nextOffset = lastOffset + 1
     if (idempotent) this.producers.admit(buffer, at)
     const append: LeaderEffect<Token> = { kind: 'append', buffer, at, size, firstOffset, lastOffset }
-    return [append, ...this.#await(token, acks, firstOffset, lastOffset + 1)]
+    return [append, ...this.#answerWhenDue(token, acks, firstOffset, lastOffset + 1)]
   }
 
   /** Answers now if nothing has to be waited for, else when it has come. */
-  #await(token: Token, acks: -1 | 0 | 1, first: Offset, end: Offset): readonly LeaderEffect<Token>[] {
+  #answerWhenDue(token: Token, acks: -1 | 0 | 1, first: Offset, end: Offset): readonly LeaderEffect<Token>[] {
     const all = acks === -1
     if (acks !== 0 && end > (all ? this.#highWatermark : this.#storedEnd)) {
       const waiting = { token, baseOffset: first, endOffset: end, all }

@@ -1,7 +1,7 @@
 import type { NodeId } from '#base/units.ts'
 import type { ControllerState } from './controller-state.ts'
-import { LEADER_RECOVERED, type PartitionImage } from './image.ts'
 import { NO_LEADER } from './partition-change.ts'
+import { LEADER_RECOVERED, type PartitionImage } from './partition-image.ts'
 
 /** What is wrong with replicas that somebody chose by hand; `factor` is how many there must be, if that is fixed. */
 export function assignmentProblem(

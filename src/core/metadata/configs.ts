@@ -1,4 +1,3 @@
-import { type AlterableType, type Altered, applyIncremental, replaceAll } from '#core/config/alter.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { AlterConfigsRequest, AlterConfigsResponse } from '#protocol/messages/alter-configs.ts'
 import type {
@@ -6,6 +5,7 @@ import type {
   IncrementalAlterConfigsResponse,
 } from '#protocol/messages/incremental-alter-configs.ts'
 import type { InputOf } from '#protocol/schema.ts'
+import { type AlterableType, type Altered, applyIncremental, replaceAll } from '../config/alter.ts'
 import { DONE, failed, type Outcome } from './answer.ts'
 import {
   CONFIG_BROKER,

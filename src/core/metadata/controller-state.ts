@@ -1,23 +1,14 @@
 import { assert } from '#base/assert.ts'
 import type { Millis, NodeId } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
-import type { BrokerConfigs } from '#core/config/broker-configs.ts'
-import { effectiveTopicText, TOPIC_CONFIGS } from '#core/config/topic.ts'
 import { ErrorCode } from '#protocol/errors.ts'
+import type { BrokerConfigs } from '../config/broker-configs.ts'
+import { effectiveTopicText, TOPIC_CONFIGS } from '../config/topic.ts'
 import { CONFIG_BROKER, CONFIG_TOPIC } from './config-resource.ts'
-import type { FeatureRange } from './image.ts'
-import {
-  type BrokerImage,
-  isActive,
-  LOST_DIRECTORY,
-  type MetadataImage,
-  MIGRATING_DIRECTORY,
-  type PartitionImage,
-  type TopicImage,
-  UNASSIGNED_DIRECTORY,
-} from './image.ts'
+import { type BrokerImage, type FeatureRange, isActive, type MetadataImage, type TopicImage } from './image.ts'
 import type { Liveness } from './liveness.ts'
 import type { PartitionTarget } from './partition-change.ts'
+import { LOST_DIRECTORY, MIGRATING_DIRECTORY, type PartitionImage, UNASSIGNED_DIRECTORY } from './partition-image.ts'
 
 export const METADATA_VERSION_DIRECTORIES = 17
 export const METADATA_VERSION_ELR = 23

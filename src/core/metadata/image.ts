@@ -11,37 +11,11 @@ import type {
 } from '#protocol/records/metadata-records.ts'
 import { CONFIG_TOPIC, type ConfigResource, configResourceKey } from './config-resource.ts'
 import { MetadataDelta } from './delta.ts'
+import { changedPartition, type PartitionImage, recordedPartition, withoutElr } from './partition-image.ts'
 import type { FoldedRecord, MetadataRecord } from './record.ts'
 import { snapshotRecords } from './snapshot.ts'
 
-/** Stand in the place of a replica's directory (KIP-858): not known as its record is older than directories, ... */
-export const MIGRATING_DIRECTORY: Uuid = 'AAAAAAAAAAAAAAAAAAAAAA'
-/** ... to be chosen by its broker, ... */
-export const UNASSIGNED_DIRECTORY: Uuid = 'AAAAAAAAAAAAAAAAAAAAAQ'
-/** ... or offline, whichever it was. */
-export const LOST_DIRECTORY: Uuid = 'AAAAAAAAAAAAAAAAAAAAAg'
-
-/** Whether a new leader may still lack records that were committed (KIP-704). */
-export const LEADER_RECOVERED = 0
-export const LEADER_RECOVERING = 1
-
-/** A partition at one moment. Never changed: a change makes a new one, so an old one can be kept and compared. */
-export interface PartitionImage {
-  /** In the order of the assignment: the first is the preferred leader. */
-  readonly replicas: readonly NodeId[]
-  /** Directory of each replica, in the order of `replicas`. */
-  readonly directories: readonly Uuid[]
-  readonly isr: readonly NodeId[]
-  readonly removingReplicas: readonly NodeId[]
-  readonly addingReplicas: readonly NodeId[]
-  readonly eligibleLeaderReplicas: readonly NodeId[]
-  readonly lastKnownElr: readonly NodeId[]
-  readonly leader: NodeId
-  readonly leaderRecoveryState: number
-  readonly leaderEpoch: Epoch
-  /** Counts every change. */
-  readonly partitionEpoch: Epoch
-}
+export type { PartitionImage } from './partition-image.ts'
 
 export interface TopicImage {
   readonly name: string
@@ -98,7 +72,6 @@ export interface QuotaImage {
 }
 
 const NO_CONFIG: ReadonlyMap<string, string> = new Map()
-const NO_NODES: readonly NodeId[] = []
 
 /** Unfenced and not about to leave: may lead, and may be in an ISR. */
 export function isActive(broker: BrokerImage | undefined): boolean {
@@ -431,20 +404,7 @@ export class MetadataImage {
   #putPartition(record: PartitionRecord): boolean {
     const topic = this.#topics.get(record.topicId)
     if (topic === undefined) return false
-    const { replicas, directories } = record
-    topic.partitions[record.partitionId] = {
-      replicas,
-      directories: directories.length === replicas.length ? directories : replicas.map(() => MIGRATING_DIRECTORY),
-      isr: record.isr,
-      removingReplicas: orNone(record.removingReplicas),
-      addingReplicas: orNone(record.addingReplicas),
-      eligibleLeaderReplicas: orNone(record.eligibleLeaderReplicas),
-      lastKnownElr: orNone(record.lastKnownElr),
-      leader: record.leader,
-      leaderRecoveryState: record.leaderRecoveryState,
-      leaderEpoch: record.leaderEpoch,
-      partitionEpoch: record.partitionEpoch,
-    }
+    topic.partitions[record.partitionId] = recordedPartition(record)
     this.#changes()?.partitionChanged(record.topicId, record.partitionId)
     return true
   }
@@ -464,9 +424,9 @@ export class MetadataImage {
       if (topic === undefined) return false
       const partitions = topic.partitions as PartitionImage[]
       for (const [index, partition] of partitions.entries()) {
-        if (partition.eligibleLeaderReplicas.length === 0 && partition.lastKnownElr.length === 0) continue
-        const partitionEpoch = partition.partitionEpoch + 1
-        partitions[index] = { ...partition, eligibleLeaderReplicas: NO_NODES, lastKnownElr: NO_NODES, partitionEpoch }
+        const without = withoutElr(partition)
+        if (without === partition) continue
+        partitions[index] = without
         this.#changes()?.partitionChanged(topic.id, index)
       }
     }
@@ -515,49 +475,10 @@ function ownBytes(credential: UserScramCredentialRecord): UserScramCredentialRec
   }
 }
 
-function orNone(nodes: readonly NodeId[] | null): readonly NodeId[] {
-  return nodes === null || nodes.length === 0 ? NO_NODES : nodes
-}
-
 function endPointsOf(record: RegisterBrokerRecord | RegisterControllerRecord): EndpointImage[] {
   return record.endPoints.map(({ name, host, port, securityProtocol }) => ({ name, host, port, securityProtocol }))
 }
 
 function featuresOf(record: RegisterBrokerRecord | RegisterControllerRecord): Map<string, FeatureRange> {
   return new Map(record.features.map(f => [f.name, { min: f.minSupportedVersion, max: f.maxSupportedVersion }]))
-}
-
-/**
- * What a change record makes of a partition. The leader epoch rises when the leader changes (also to none) or when a
- * replica of the old list is not in the new one; the partition epoch always rises.
- */
-export function changedPartition(before: PartitionImage, record: PartitionChangeRecord): PartitionImage {
-  const replicas = record.replicas ?? before.replicas
-  const leader = record.leader === -2 ? before.leader : record.leader
-  const newEpoch = record.leader !== -2
-  return {
-    replicas,
-    directories: directoriesAfter(before, replicas, record.directories),
-    isr: record.isr ?? before.isr,
-    removingReplicas: record.removingReplicas === null ? before.removingReplicas : orNone(record.removingReplicas),
-    addingReplicas: record.addingReplicas === null ? before.addingReplicas : orNone(record.addingReplicas),
-    eligibleLeaderReplicas:
-      record.eligibleLeaderReplicas === null ? before.eligibleLeaderReplicas : orNone(record.eligibleLeaderReplicas),
-    lastKnownElr: record.lastKnownElr === null ? before.lastKnownElr : orNone(record.lastKnownElr),
-    leader,
-    leaderRecoveryState: record.leaderRecoveryState === -1 ? before.leaderRecoveryState : record.leaderRecoveryState,
-    leaderEpoch: newEpoch ? before.leaderEpoch + 1 : before.leaderEpoch,
-    partitionEpoch: before.partitionEpoch + 1,
-  }
-}
-
-/** Directories by the new order of replicas: as said, else as before, else not known. */
-function directoriesAfter(
-  before: PartitionImage,
-  replicas: readonly NodeId[],
-  said: readonly Uuid[] | null,
-): readonly Uuid[] {
-  if (said !== null && said.length === replicas.length) return said
-  if (replicas === before.replicas) return before.directories
-  return replicas.map(replica => before.directories[before.replicas.indexOf(replica)] ?? MIGRATING_DIRECTORY)
 }

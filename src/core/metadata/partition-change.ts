@@ -2,7 +2,7 @@ import type { NodeId } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { PartitionChangeRecord } from '#protocol/records/metadata-records.ts'
 import type { InputOf } from '#protocol/schema.ts'
-import { LEADER_RECOVERING, MIGRATING_DIRECTORY, type PartitionImage } from './image.ts'
+import { LEADER_RECOVERING, MIGRATING_DIRECTORY, type PartitionImage } from './partition-image.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
 
 type ChangeInput = {
@@ -156,8 +156,8 @@ function elect(
   ) {
     return { leader: last, unclean: true }
   }
-  const any = election === 'unclean' ? replicas.find(mayLead) : undefined
-  return any === undefined ? { leader: NO_LEADER, unclean: false } : { leader: any, unclean: true }
+  const willing = election === 'unclean' ? replicas.find(mayLead) : undefined
+  return willing === undefined ? { leader: NO_LEADER, unclean: false } : { leader: willing, unclean: true }
 }
 
 /** The field holds the last leader of a partition that has no ISR, and nothing once it is led again. */

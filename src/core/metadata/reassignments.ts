@@ -12,8 +12,9 @@ import type { InputOf } from '#protocol/schema.ts'
 import { DONE, failed, type Outcome } from './answer.ts'
 import { assignmentProblem } from './assignment.ts'
 import type { ControllerState } from './controller-state.ts'
-import type { MetadataImage, PartitionImage, TopicImage } from './image.ts'
+import type { MetadataImage, TopicImage } from './image.ts'
 import { partitionChange } from './partition-change.ts'
+import type { PartitionImage } from './partition-image.ts'
 import type { MetadataRecord } from './record.ts'
 
 /**

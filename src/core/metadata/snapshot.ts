@@ -1,11 +1,5 @@
-import {
-  type BrokerImage,
-  type ControllerImage,
-  type FeatureRange,
-  type MetadataImage,
-  MIGRATING_DIRECTORY,
-  type PartitionImage,
-} from './image.ts'
+import type { BrokerImage, ControllerImage, FeatureRange, MetadataImage } from './image.ts'
+import { MIGRATING_DIRECTORY, type PartitionImage } from './partition-image.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
 
 /**

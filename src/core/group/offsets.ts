@@ -15,6 +15,7 @@ import type {
 import { type GroupConfig, STRING_BYTES_MAX } from './config.ts'
 import { type GroupEntry, offsetCommitValue } from './entries.ts'
 import type { Membership } from './membership.ts'
+import type { Rebalance } from './rebalance.ts'
 import type { CommittedOffset, GroupStore } from './store.ts'
 
 /** Committed offsets: who may commit, what is answered, and when an offset has outlived its group's interest in it. */
@@ -22,18 +23,21 @@ export class Offsets {
   readonly #config: GroupConfig
   readonly #store: GroupStore
   readonly #membership: Membership
+  readonly #rebalance: Rebalance
 
-  constructor(config: GroupConfig, store: GroupStore, membership: Membership) {
+  constructor(config: GroupConfig, store: GroupStore, membership: Membership, rebalance: Rebalance) {
     this.#config = config
     this.#store = store
     this.#membership = membership
+    this.#rebalance = rebalance
   }
 
   commit({ call, version, request }: OffsetCommitCommand, turn: Turn): void {
     const group = this.#membership.find(request.groupId)
     const refusal = group ? whyNotCommit(group, request) : whyNotCommitToNew(request, version)
-    if (refusal === ErrorCode.NONE && (group?.state === 'Stable' || group?.state === 'PreparingRebalance')) {
-      this.#membership.keepAlive(group, request.memberId, turn)
+    const member = group?.members.get(request.memberId)
+    if (refusal === ErrorCode.NONE && group !== undefined && member !== undefined) {
+      this.#rebalance.keepAlive(group, member, turn)
     }
     const expireTimestamp = request.retentionTimeMs === -1 ? -1 : inTheFuture(turn.now, request.retentionTimeMs)
     const topics = request.topics.map(({ name, topicId, partitions }) => ({

@@ -15,6 +15,7 @@ import { DEFAULT_GROUP_CONFIG, EXPIRED_ENTRIES_MAX, type GroupConfig } from './c
 import type { GroupEntry, UnknownEntry } from './entries.ts'
 import { Membership } from './membership.ts'
 import { Offsets } from './offsets.ts'
+import { Rebalance } from './rebalance.ts'
 import { GroupStore } from './store.ts'
 
 type DescribedGroup = NonNullable<Extract<GroupReply, { kind: 'DescribeGroups' }>['response']['groups']>[number]
@@ -28,6 +29,7 @@ type DescribedGroup = NonNullable<Extract<GroupReply, { kind: 'DescribeGroups' }
 export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | UnknownEntry, readonly GroupReply[]> {
   readonly #config: GroupConfig
   readonly #store: GroupStore
+  readonly #rebalance: Rebalance
   readonly #membership: Membership
   readonly #offsets: Offsets
   #leads = false
@@ -40,13 +42,14 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
   constructor(config: GroupConfig = DEFAULT_GROUP_CONFIG, store: GroupStore = new GroupStore()) {
     this.#config = config
     this.#store = store
-    this.#membership = new Membership(config, this.#store)
-    this.#offsets = new Offsets(config, this.#store, this.#membership)
+    this.#rebalance = new Rebalance(config)
+    this.#membership = new Membership(config, store, this.#rebalance)
+    this.#offsets = new Offsets(config, store, this.#membership, this.#rebalance)
   }
 
   /** Calls that are waiting for a reply of a later decision. */
   get waitingCount(): number {
-    return this.#membership.waitingCount
+    return this.#rebalance.waitingCount
   }
 
   apply(entry: GroupEntry | UnknownEntry, at: Offset): void {
@@ -55,7 +58,7 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
   }
 
   wakeAt(): Millis | undefined {
-    const deadline = this.#membership.wakeAt()
+    const deadline = this.#rebalance.wakeAt()
     if (deadline === undefined || this.#sweepAt === undefined) return deadline ?? this.#sweepAt
     return Math.min(deadline, this.#sweepAt)
   }
@@ -71,7 +74,7 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
 
   /** Leadership is over: NOT_COORDINATOR for all who wait. The shard is of no use afterwards. */
   resign(): readonly GroupReply[] {
-    return this.#membership.resign()
+    return this.#rebalance.resign()
   }
 
   #decide(command: GroupCommand, turn: Turn) {
@@ -81,10 +84,10 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
         this.#sweepAt = turn.now + this.#config.offsetsRetentionCheckIntervalMs
         return this.#membership.lead(turn)
       case 'Tick':
-        this.#membership.tick(turn)
+        this.#rebalance.tick(turn)
         return this.#sweep(turn)
       case 'CallGone':
-        return this.#membership.callGone(command.call, turn)
+        return this.#rebalance.callGone(command.call, turn)
       case 'TopicsDeleted':
         return this.#offsets.deleteTopics(command.topics, turn)
       case 'JoinGroup':

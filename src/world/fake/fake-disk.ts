@@ -1,0 +1,350 @@
+import type { SeededRandom } from '#base/random.ts'
+import { type Disk, type Entry, type File, type Lock, WorldError } from '../world.ts'
+import type { Inode } from './fake-file.ts'
+import { Folder, Names } from './names.ts'
+import type { Micros } from './schedule.ts'
+
+/** What may be wrong with a disk; all of it may change while it is in use. */
+export interface DiskFaults {
+  /** How long an operation takes, from and to. */
+  latencyUs: readonly [Micros, Micros]
+  /** How likely each fails with EIO. A failed write has written a prefix; a failed sync has lost anything. */
+  readFails: number
+  writeFails: number
+  syncFails: number
+  /** Bytes that fit; beyond is ENOSPC, after a prefix. */
+  capacity: number
+  /** Nothing comes back while it hangs. */
+  hangs: boolean
+  /** A broken disk for the checkers' sake: says that it synced and has not. */
+  syncLies: boolean
+}
+
+/** So large that nobody counts. */
+const UNLIMITED = 2 ** 40
+
+export const NO_DISK_FAULTS: DiskFaults = {
+  latencyUs: [20, 400],
+  readFails: 0,
+  writeFails: 0,
+  syncFails: 0,
+  capacity: UNLIMITED,
+  hangs: false,
+  syncLies: false,
+}
+
+interface Operation {
+  readonly event: string
+  readonly path: string
+  readonly size: number
+  /** Performs a part of it, or all when 1, if the process dies in the middle. */
+  readonly interrupted?: (part: number) => void
+}
+
+/** What the disk needs from the node that it is in. */
+export interface DiskHost {
+  readonly random: SeededRandom
+  /** Runs it later, unless the process has died by then. */
+  after(delay: Micros, run: () => void): void
+  trace(event: string, first: number, second: number, detail: string): void
+}
+
+/**
+ * A disk in memory, which may: take its time, and so reorder what was not awaited; fail with EIO; be full; hang. When the
+ * process dies, what was under way happened, in part, or not at all, and what had returned stays. When the power is cut,
+ * files keep what was synced and any or none of the sectors written since, names what was synced and a prefix of the changes
+ * since. It never changes what was synced, never tears a name, and never lies unless told to.
+ */
+export class FakeDisk implements Disk {
+  faults: DiskFaults = { ...NO_DISK_FAULTS }
+  readonly #host: DiskHost
+  readonly #names = new Names()
+  readonly #underWay = new Set<Operation>()
+  readonly #stuck: (() => void)[] = []
+  #locks = new Set<string>()
+  #life = 0
+
+  constructor(host: DiskHost) {
+    this.#host = host
+  }
+
+  async open(path: string, { create, write }: { readonly create: boolean; readonly write: boolean }): Promise<File> {
+    return this.perform({ event: 'open', path, size: 0 }, this.faults.readFails, () => {
+      const inode = this.#names.open(path, create)
+      inode.opened++
+      return new FakeFile(this, inode, path, write)
+    })
+  }
+
+  list(folder: string): Promise<readonly Entry[]> {
+    return this.perform({ event: 'list', path: folder, size: 0 }, this.faults.readFails, () => {
+      const entries = this.#names.list(folder)
+      // In no order means in any.
+      for (let i = entries.length - 1; i > 0; i--) {
+        const j = this.#host.random.below(i + 1)
+        const [a, b] = [entries[i] as Entry, entries[j] as Entry]
+        entries[i] = b
+        entries[j] = a
+      }
+      return entries
+    })
+  }
+
+  makeFolder(folder: string): Promise<void> {
+    return this.#change({ event: 'folder', path: folder, size: 0 }, () => this.#names.makeFolder(folder))
+  }
+
+  rename(from: string, to: string): Promise<void> {
+    return this.#change({ event: 'rename', path: `${from} ${to}`, size: 0 }, () => this.#names.rename(from, to))
+  }
+
+  remove(path: string): Promise<void> {
+    return this.#change({ event: 'remove', path, size: 0 }, () => this.#names.remove(path))
+  }
+
+  readFile(path: string): Promise<Uint8Array | undefined> {
+    return this.perform({ event: 'readFile', path, size: 0 }, this.faults.readFails, () => {
+      const node = this.#names.find(path)
+      if (node instanceof Folder) throw new WorldError('EISDIR', `read ${path}: it is a folder`)
+      return node?.content.bytes.slice()
+    })
+  }
+
+  syncFolder(folder: string): Promise<void> {
+    return this.perform({ event: 'syncFolder', path: folder, size: 0 }, this.faults.syncFails, () => {
+      if (this.faults.syncLies) this.#names.folder(folder, `sync folder ${folder}`)
+      else this.#names.sync(folder)
+    })
+  }
+
+  space(folder: string): Promise<{ readonly free: number; readonly total: number }> {
+    return this.perform({ event: 'space', path: folder, size: 0 }, 0, () => ({
+      free: this.room,
+      total: this.faults.capacity,
+    }))
+  }
+
+  lock(path: string): Promise<Lock> {
+    return this.perform({ event: 'lock', path, size: 0 }, 0, () => {
+      if (this.#locks.has(path)) throw new WorldError('EBUSY', `lock ${path}: another process holds it`)
+      const locks = this.#locks
+      locks.add(path)
+      return {
+        release: () => {
+          locks.delete(path)
+          return Promise.resolve()
+        },
+      }
+    })
+  }
+
+  /** Bytes that still fit. */
+  get room(): number {
+    const { capacity } = this.faults
+    return capacity === UNLIMITED ? capacity : Math.max(0, capacity - this.#names.used)
+  }
+
+  /** The process dies: what was under way may have happened; nothing that it had open is open any more. */
+  processDies(): void {
+    for (const operation of this.#underWay) {
+      if (this.#host.random.chance(0.5))
+        operation.interrupted?.(this.#host.random.chance(0.5) ? 1 : this.#host.random.fraction())
+    }
+    this.#underWay.clear()
+    this.#stuck.length = 0
+    this.#locks = new Set()
+    this.#life++
+  }
+
+  powerCut(): void {
+    this.processDies()
+    this.#names.powerCut(this.#host.random)
+  }
+
+  /** Lets go of what hangs. */
+  unhang(): void {
+    this.faults.hangs = false
+    for (const go of this.#stuck.splice(0)) go()
+  }
+
+  #change(operation: Operation, change: () => void): Promise<void> {
+    const interrupted = (part: number): void => {
+      try {
+        if (part === 1) change()
+      } catch (error) {
+        if (!(error instanceof WorldError)) throw error
+      }
+    }
+    return this.perform({ ...operation, interrupted }, this.faults.writeFails, change)
+  }
+
+  /** Does it after a while, or fails in that time. */
+  perform<T>(operation: Operation, fails: number, run: () => T, failed?: () => void): Promise<T> {
+    const { random } = this.#host
+    const [from, to] = this.faults.latencyUs
+    const life = this.#life
+    return new Promise((resolve, reject) => {
+      this.#underWay.add(operation)
+      const go = (): void => {
+        if (life !== this.#life) return
+        if (this.faults.hangs) {
+          this.#stuck.push(go)
+          return
+        }
+        this.#underWay.delete(operation)
+        const { event, path, size } = operation
+        if (fails > 0 && random.chance(fails)) {
+          this.#host.trace(event, size, -1, `${path} EIO`)
+          failed?.()
+          reject(new WorldError('EIO', `${event} ${path}: the disk fails`))
+          return
+        }
+        try {
+          const result = run()
+          this.#host.trace(event, size, 0, path)
+          resolve(result)
+        } catch (error) {
+          this.#host.trace(event, size, -1, `${path} ${error instanceof WorldError ? error.code : ''}`)
+          reject(error)
+        }
+      }
+      this.#host.after(random.between(from, to), go)
+    })
+  }
+
+  get random(): SeededRandom {
+    return this.#host.random
+  }
+
+  get life(): number {
+    return this.#life
+  }
+}
+
+/** An open file of a {@link FakeDisk}. */
+export class FakeFile implements File {
+  readonly #disk: FakeDisk
+  readonly #inode: Inode
+  readonly #path: string
+  readonly #writable: boolean
+  readonly #life: number
+  #open = true
+  #holds = 0
+  #closing: (() => void) | undefined
+
+  constructor(disk: FakeDisk, inode: Inode, path: string, writable: boolean) {
+    this.#disk = disk
+    this.#inode = inode
+    this.#path = path
+    this.#writable = writable
+    this.#life = disk.life
+  }
+
+  size(): Promise<number> {
+    return this.#perform('size', 0, 0, () => this.#inode.content.size)
+  }
+
+  read(into: Uint8Array, position: number): Promise<number> {
+    return this.#perform('read', into.length, this.#disk.faults.readFails, () => {
+      const { bytes } = this.#inode.content
+      const end = Math.min(bytes.length, position + into.length)
+      if (end <= position) return 0
+      into.set(bytes.subarray(position, end))
+      return end - position
+    })
+  }
+
+  write(parts: readonly Uint8Array[], position: number): Promise<void> {
+    let size = 0
+    for (const part of parts) size += part.length
+    if (size === 0) return Promise.resolve()
+    const some = (limit: number): void => {
+      if (!this.#usable || limit <= 0) return
+      // Together, so that a tear may fall on any sector of it.
+      const bytes = Buffer.concat(parts)
+      this.#inode.write(bytes.subarray(0, Math.min(limit, bytes.length)), position)
+    }
+    return this.#perform(
+      'write',
+      size,
+      this.#disk.faults.writeFails,
+      () => {
+        if (!this.#writable) throw new WorldError('EBADF', `write ${this.#path}: not opened for writing`)
+        const grows = Math.max(0, position + size - this.#inode.content.size)
+        const lacking = grows > 0 ? Math.max(0, grows - this.#disk.room) : 0
+        some(size - lacking)
+        if (lacking > 0)
+          throw new WorldError('ENOSPC', `write ${size} bytes at ${position} of ${this.#path}: no space left`)
+      },
+      () => some(this.#disk.random.below(size + 1)),
+      part =>
+        some(
+          Math.min(
+            Math.floor(part * size),
+            size - Math.max(0, position + size - this.#inode.content.size - this.#disk.room),
+          ),
+        ),
+    )
+  }
+
+  truncate(size: number): Promise<void> {
+    const cut = (): void => this.#inode.truncate(size)
+    return this.#perform('truncate', size, this.#disk.faults.writeFails, cut, undefined, part => {
+      if (part === 1) cut()
+    })
+  }
+
+  sync(): Promise<void> {
+    // What returned before the sync began; the rest may or may not be part of it.
+    const changes = this.#inode.changeCount
+    return this.#perform(
+      'sync',
+      changes,
+      this.#disk.faults.syncFails,
+      () => {
+        if (!this.#disk.faults.syncLies) this.#inode.sync(changes)
+      },
+      () => this.#inode.failSync(this.#disk.random),
+    )
+  }
+
+  close(): Promise<void> {
+    if (!this.#open) return Promise.resolve()
+    this.#open = false
+    return new Promise(resolve => {
+      const close = (): void => {
+        this.#inode.opened--
+        resolve()
+      }
+      if (this.#holds === 0) close()
+      else this.#closing = close
+    })
+  }
+
+  hold(): void {
+    this.#holds++
+  }
+
+  release(): void {
+    if (--this.#holds === 0) this.#closing?.()
+  }
+
+  get #usable(): boolean {
+    return this.#life === this.#disk.life
+  }
+
+  #perform<T>(
+    event: string,
+    size: number,
+    fails: number,
+    run: () => T,
+    failed?: () => void,
+    interrupted?: (part: number) => void,
+  ): Promise<T> {
+    if (!this.#open && this.#holds === 0) {
+      return Promise.reject(new WorldError('EBADF', `${event} ${this.#path}: the file is closed`))
+    }
+    const operation = { event, path: this.#path, size }
+    return this.#disk.perform(interrupted === undefined ? operation : { ...operation, interrupted }, fails, run, failed)
+  }
+}

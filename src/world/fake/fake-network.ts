@@ -1,0 +1,186 @@
+import type { SeededRandom } from '#base/random.ts'
+import type { Millis } from '#base/units.ts'
+import { type Address, type Listener, type Network, type Socket, WorldError } from '../world.ts'
+import type { FakeNode } from './fake-node.ts'
+import { FakeSocket } from './fake-socket.ts'
+import type { Micros } from './schedule.ts'
+import type { Simulation } from './simulation.ts'
+
+export interface NetworkFaults {
+  /** How long a piece is under way, from and to. */
+  latencyUs: readonly [Micros, Micros]
+  /** Bytes that one direction of a connection carries per second. */
+  bytesPerSecond: number
+  /** Bytes that are under way or wait for a reader, per direction, before the sender's queue grows. */
+  windowBytes: number
+  /** How likely a piece breaks the connection instead of arriving. */
+  resets: number
+}
+
+export const NO_NETWORK_FAULTS: NetworkFaults = {
+  latencyUs: [50, 1000],
+  bytesPerSecond: 100_000_000,
+  windowBytes: 256 * 1024,
+  resets: 0,
+}
+
+/** How long a direction may be cut before an end that has sent something gives the connection up. */
+const GIVE_UP_US = 15_000_000
+
+interface Accepting {
+  readonly node: FakeNode
+  readonly host: string
+  readonly port: number
+  readonly accept: (socket: Socket) => void
+}
+
+/**
+ * A network that may: delay, and so reorder what goes over different connections, never within one; split what was
+ * written at any byte; be slow; fill up; cut one direction between two hosts or both, for a while; break connections, with
+ * or without what was under way. A process that dies breaks its connections, a machine that loses power falls silent.
+ * It never changes a byte, never delivers twice, never invents a connection.
+ */
+export class FakeNetwork {
+  faults: NetworkFaults = { ...NO_NETWORK_FAULTS }
+  readonly random: SeededRandom
+  readonly simulation: Simulation
+  readonly #listening = new Map<string, Accepting>()
+  readonly #cut = new Set<string>()
+  readonly #sockets = new Set<FakeSocket>()
+  #connections = 0
+  #ports = 32_768
+
+  constructor(simulation: Simulation, random: SeededRandom) {
+    this.simulation = simulation
+    this.random = random
+  }
+
+  /** The network as seen from one machine, in the present life of its process. */
+  of(node: FakeNode): Network {
+    return {
+      listen: (address, accept) => this.#listen(node, address, accept),
+      connect: (address, timeoutMs) => this.#connect(node, address, timeoutMs),
+    }
+  }
+
+  /** Nothing that `from` sends arrives at `to` any more. */
+  cut(from: FakeNode, to: FakeNode): void {
+    from.trace('cut', 0, 0, to.name)
+    this.#cut.add(`${from.host} ${to.host}`)
+  }
+
+  heal(from: FakeNode, to: FakeNode): void {
+    from.trace('heal', 0, 0, to.name)
+    if (!this.#cut.delete(`${from.host} ${to.host}`)) return
+    for (const socket of this.#sockets) if (socket.node === from) socket.pump()
+  }
+
+  isCut(from: FakeNode, to: FakeNode): boolean {
+    return this.#cut.has(`${from.host} ${to.host}`)
+  }
+
+  /** Breaks the connections between two machines. */
+  reset(a: FakeNode, b: FakeNode): void {
+    for (const socket of [...this.#sockets]) {
+      if (socket.node === a && socket.peer.node === b) socket.breakBoth('ECONNRESET')
+    }
+  }
+
+  get latencyUs(): Micros {
+    const [from, to] = this.faults.latencyUs
+    return this.random.between(from, to)
+  }
+
+  get giveUpUs(): Micros {
+    return GIVE_UP_US
+  }
+
+  forget(socket: FakeSocket): void {
+    this.#sockets.delete(socket)
+  }
+
+  processDies(node: FakeNode, silent: boolean): void {
+    for (const [key, accepting] of this.#listening) if (accepting.node === node) this.#listening.delete(key)
+    for (const socket of [...this.#sockets]) {
+      if (socket.node !== node) continue
+      this.#sockets.delete(socket)
+      socket.die(silent)
+    }
+  }
+
+  async #listen(node: FakeNode, { host, port }: Address, accept: (socket: Socket) => void): Promise<Listener> {
+    const at = host === '' ? node.host : this.#resolve(node, host)?.host
+    if (at !== node.host)
+      throw new WorldError('EADDRNOTAVAIL', `listen on ${host}:${port}: not an address of ${node.name}`)
+    const bound = port === 0 ? this.#ports++ : port
+    const key = `${at}:${bound}`
+    if (this.#listening.has(key)) throw new WorldError('EADDRINUSE', `listen on ${host}:${bound}: it is in use`)
+    const accepting = { node, host, port: bound, accept }
+    this.#listening.set(key, accepting)
+    node.trace('listen', bound)
+    return {
+      address: { host, port: bound },
+      close: () => {
+        if (this.#listening.get(key) === accepting) this.#listening.delete(key)
+        return Promise.resolve()
+      },
+    }
+  }
+
+  /** Machines are known by their address and by their name. */
+  #resolve(from: FakeNode, host: string): FakeNode | undefined {
+    if (host === 'localhost' || host === '127.0.0.1') return from
+    return this.simulation.nodes.find(node => node.host === host || node.name === host)
+  }
+
+  #connect(from: FakeNode, address: Address, timeoutMs: Millis): Promise<Socket> {
+    const { host, port } = address
+    const what = `connect to ${host}:${port}`
+    from.trace('connect', port, 0, host)
+    return new Promise((resolve, reject) => {
+      let over = false
+      const fail = (code: string, why: string): void => {
+        if (over) return
+        over = true
+        reject(new WorldError(code, `${what}: ${why}`))
+      }
+      const timer = from.after(timeoutMs * 1000, () => fail('ETIMEDOUT', `no answer in ${timeoutMs} ms`))
+      const to = this.#resolve(from, host)
+      if (to === undefined) {
+        from.after(this.latencyUs, () => fail('ENOTFOUND', 'no such host'))
+        return
+      }
+      this.simulation.schedule.after(this.latencyUs, () => {
+        if (this.isCut(from, to) || this.isCut(to, from) || !to.powered) return
+        const accepting = this.#listening.get(`${to.host}:${port}`)
+        from.after(this.latencyUs, () => {
+          if (over) return
+          if (accepting === undefined) {
+            fail('ECONNREFUSED', 'nobody listens')
+            return
+          }
+          // The other end is made when this one is: there is no connection that only one side knows.
+          if (this.#listening.get(`${to.host}:${port}`) !== accepting) {
+            fail('ECONNRESET', 'the listener went away')
+            return
+          }
+          over = true
+          this.simulation.schedule.cancel(timer)
+          const id = ++this.#connections
+          const here = { host: from.host, port: this.#ports++ }
+          const there = { host: to === from ? host : to.host, port }
+          const dialled = new FakeSocket(this, from, id, here, there)
+          const accepted = new FakeSocket(this, to, id, there, here)
+          dialled.join(accepted)
+          this.#sockets.add(dialled)
+          this.#sockets.add(accepted)
+          to.after(0, () => {
+            to.trace('accept', id, port)
+            accepting.accept(accepted)
+          })
+          resolve(dialled)
+        })
+      })
+    })
+  }
+}

@@ -1,0 +1,137 @@
+import type { HeapNode } from '#base/heap.ts'
+import type { SeededRandom } from '#base/random.ts'
+import type { Millis } from '#base/units.ts'
+import type { Chance, Clock, Logger, Timer, World } from '../world.ts'
+import { FakeDisk } from './fake-disk.ts'
+import type { FakeNetwork } from './fake-network.ts'
+import type { Micros } from './schedule.ts'
+import type { Simulation } from './simulation.ts'
+
+/** The wall clock when a simulation begins. */
+const EPOCH_MS = 1_700_000_000_000
+
+/**
+ * A machine. Each life of its process sees a world of its own; when the process dies, nothing of that world is ever called
+ * again: no timer, no answer of the disk, no byte. Its clock may be ahead or behind and may be set while it runs.
+ */
+export class FakeNode {
+  readonly name: string
+  readonly host: string
+  readonly disk: FakeDisk
+  /** What its wall clock adds to the true time. */
+  clockSkewMs: Millis = 0
+  readonly #simulation: Simulation
+  readonly #random: SeededRandom
+  #life = 0
+  #powered = true
+  #world: World | undefined
+
+  constructor(simulation: Simulation, name: string, host: string) {
+    this.#simulation = simulation
+    this.name = name
+    this.host = host
+    this.#random = simulation.random.fork()
+    this.disk = new FakeDisk({
+      random: simulation.random.fork(),
+      after: (delay, run) => this.after(delay, run),
+      trace: (event, first, second, detail) => this.trace(event, first, second, detail),
+    })
+  }
+
+  /** The world of the process that lives now. */
+  get world(): World {
+    this.#powered = true
+    this.#world ??= this.#makeWorld()
+    return this.#world
+  }
+
+  /** Without power nobody hears, not even to refuse. Asking for its world turns it on again. */
+  get powered(): boolean {
+    return this.#powered
+  }
+
+  /** The process dies in the middle of what it does; what it had written stays. */
+  crash(): void {
+    this.trace('crash')
+    this.#end()
+    this.disk.processDies()
+    this.#network.processDies(this, false)
+  }
+
+  /** The machine loses power; what was not synced is as chance has it, and its peers hear nothing. */
+  powerCut(): void {
+    this.trace('powerCut')
+    this.#end()
+    this.#powered = false
+    this.disk.powerCut()
+    this.#network.processDies(this, true)
+  }
+
+  /** Runs it later in this life. */
+  after(delay: Micros, run: () => void): HeapNode<() => void> {
+    const life = this.#life
+    return this.#simulation.schedule.after(delay, () => {
+      if (life === this.#life) run()
+    })
+  }
+
+  trace(event: string, first = 0, second = 0, detail = ''): void {
+    const { trace, schedule } = this.#simulation
+    trace.add(schedule.now, this.name, event, first, second, detail)
+  }
+
+  get #network(): FakeNetwork {
+    return this.#simulation.network
+  }
+
+  #end(): void {
+    this.#life++
+    this.#world = undefined
+  }
+
+  #makeWorld(): World {
+    return {
+      clock: this.#makeClock(),
+      random: this.#makeChance(),
+      network: this.#network.of(this),
+      disk: this.disk,
+      log: this.#makeLog({}),
+    }
+  }
+
+  #makeClock(): Clock {
+    const { schedule } = this.#simulation
+    return {
+      now: () => EPOCH_MS + this.clockSkewMs + Math.floor(schedule.now / 1000),
+      monotonic: () => schedule.now / 1000,
+      after: (delay, run): Timer => {
+        const event = this.after(delay * 1000, () => {
+          this.trace('timer')
+          run()
+        })
+        return { cancel: () => schedule.cancel(event) }
+      },
+      soon: run => {
+        this.after(0, run)
+      },
+    }
+  }
+
+  #makeChance(): Chance {
+    return { fraction: () => this.#random.fraction(), fill: into => this.#random.fill(into) }
+  }
+
+  #makeLog(bound: object): Logger {
+    const add =
+      (level: string) =>
+      (fields: object, message: string): void =>
+        this.trace('log', 0, 0, `${level} ${message} ${JSON.stringify({ ...bound, ...fields })}`)
+    return {
+      debug: add('debug'),
+      info: add('info'),
+      warn: add('warn'),
+      error: add('error'),
+      child: fields => this.#makeLog({ ...bound, ...fields }),
+    }
+  }
+}

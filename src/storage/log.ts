@@ -1,6 +1,6 @@
 import { assert } from '#base/assert.ts'
 import type { Epoch, Millis, Offset } from '#base/units.ts'
-import type { Clock, Disk, File, Logger } from '#world/world.ts'
+import type { Clock, Disk, File, Logger, Timer } from '#world/world.ts'
 import type { AbortedTransaction, BatchFold } from './batch-fold.ts'
 import { BatchWalk } from './batch-walk.ts'
 import { replaceFile } from './files.ts'
@@ -61,6 +61,7 @@ export class Log {
   readonly #folder: string
   /** The next offset when everything was last written down, or undefined when nothing was since it was opened. */
   #savedOffset: Offset
+  #deletions: Set<Timer> | undefined
 
   private constructor(options: LogOptions, place: SegmentPlace, loaded: Loaded) {
     const { disk, clock, log, fold, config, recoveryPointLowered } = options
@@ -311,6 +312,7 @@ export class Log {
     await this.#writer.settled()
     return this.#exclusive(async () => {
       if (offset >= this.endOffset) return this.endOffset
+      this.#savedOffset = -1
       if (offset < (this.#segments[0] as Segment).baseOffset) await this.#writer.restartAt(offset)
       else await this.#writer.cutTo(offset)
       return this.endOffset
@@ -320,6 +322,7 @@ export class Log {
   /** Throws all records away; the log is empty and begins at `offset`. */
   async truncateFullyAndStartAt(offset: Offset): Promise<void> {
     await this.#writer.settled()
+    this.#savedOffset = -1
     await this.#exclusive(() => this.#writer.restartAt(offset))
   }
 
@@ -367,11 +370,14 @@ export class Log {
           { folder, segments: removed.length, reason, startOffset: this.startOffset },
           'deleted old segments',
         )
-        this.#options.clock.after(Math.max(config.fileDeleteDelayMs, RANGE_GRACE_MS), () => {
+        const timer = this.#options.clock.after(Math.max(config.fileDeleteDelayMs, RANGE_GRACE_MS), () => {
+          this.#deletions?.delete(timer)
           this.#writer.later(async () => {
             for (const segment of removed) await segment.removeFiles(true)
           })
         })
+        this.#deletions ??= new Set()
+        this.#deletions.add(timer)
       }
       return removed.length
     } catch (error) {
@@ -392,13 +398,17 @@ export class Log {
     return this.#writer.flush()
   }
 
+  get hasUnsaved(): boolean {
+    return this.nextOffset !== this.#savedOffset || this.#epochs.dirty
+  }
+
   /**
    * Writes down what makes the next start short: syncs, then the indexes, epochs and producers. Nothing to do costs nothing.
    * The recovery point of the log is its durable offset afterwards.
    */
   async checkpoint(): Promise<void> {
+    if (!this.hasUnsaved) return
     const offset = this.nextOffset
-    if (offset === this.#savedOffset && !this.#epochs.dirty) return
     // Taken now, because it goes with this offset; written when that is durable.
     const producers = this.#options.fold.snapshot()
     try {
@@ -437,13 +447,15 @@ export class Log {
       if (this.failure !== undefined) throw this.failure
       await this.checkpoint()
     } finally {
-      await this.#writer.stop()
-      for (const segment of this.#segments) segment.closeFile()
+      await this.abandon()
     }
   }
 
   /** Stops without writing anything down, for a log that is deleted or whose folder failed. */
   async abandon(): Promise<void> {
+    // What they would have removed goes at the next start.
+    for (const timer of this.#deletions ?? []) timer.cancel()
+    this.#deletions = undefined
     await this.#writer.stop()
     for (const segment of this.#segments) segment.closeFile()
   }

@@ -1,5 +1,5 @@
 import { MiB, type Millis } from '#base/units.ts'
-import type { Clock } from '#world/world.ts'
+import type { Clock, File, Timer } from '#world/world.ts'
 import type { Segment } from './segment.ts'
 
 /** How long a range that was handed out stays readable, whatever is closed, renamed or deleted meanwhile. */
@@ -24,6 +24,7 @@ export class SegmentCache {
   readonly #indexed = new Map<Segment, number>()
   #indexBytes = 0
   #sweptAt = 0
+  readonly #retired = new Map<File, Timer>()
 
   constructor(clock: Clock, limits: SegmentCacheLimits = { openFilesMax: 4096, indexBytesMax: 64 * MiB }) {
     this.#clock = clock
@@ -45,6 +46,24 @@ export class SegmentCache {
 
   closed(segment: Segment): void {
     this.#open.delete(segment)
+  }
+
+  /** Closes a file when no range that was handed out can point to it any more. */
+  retire(file: File): void {
+    const close = (): void => {
+      this.#retired.delete(file)
+      file.close().catch(() => undefined)
+    }
+    this.#retired.set(file, this.#clock.after(RANGE_GRACE_MS, close))
+  }
+
+  /** Nobody reads any more. */
+  close(): void {
+    for (const [file, timer] of this.#retired) {
+      timer.cancel()
+      file.close().catch(() => undefined)
+    }
+    this.#retired.clear()
   }
 
   #sweep(): void {

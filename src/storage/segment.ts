@@ -80,6 +80,10 @@ export class Segment {
     return this.#file
   }
 
+  get writableFile(): File | undefined {
+    return this.#fileWritable ? this.file : undefined
+  }
+
   /** Opens the file, and makes it if `write` is asked for and there is none. */
   async open(write: boolean): Promise<File> {
     if (this.#file !== undefined && (this.#fileWritable || !write)) return this.file as File
@@ -96,7 +100,7 @@ export class Segment {
   async #openFile(write: boolean): Promise<File> {
     const { disk, cache } = this.#place
     const file = await disk.open(this.path(LOG_SUFFIX), { create: write, write })
-    this.closeFile()
+    this.#retireFile()
     this.#file = file
     this.#fileWritable = write
     this.usedAt = cache.now()
@@ -104,17 +108,22 @@ export class Segment {
     return file
   }
 
-  /** Whoever sends from the file goes on; others open it anew. */
+  /** Ranges that were handed out stay readable for their time. */
+  #retireFile(): void {
+    const file = this.#file
+    if (file === undefined) return
+    this.#file = undefined
+    this.#place.cache.closed(this)
+    this.#place.cache.retire(file)
+  }
+
+  /** Whoever sends from the file now goes on; others open it anew. */
   closeFile(): void {
     const file = this.#file
     if (file === undefined) return
     this.#file = undefined
     this.#place.cache.closed(this)
     file.close().catch(() => undefined)
-  }
-
-  get isIndexed(): boolean {
-    return this.#indexes !== undefined
   }
 
   get indexBytes(): number {
@@ -398,7 +407,7 @@ export class Segment {
   /** Removes the files, under their own names or as `.deleted`. */
   async removeFiles(renamed: boolean): Promise<void> {
     this.#place.cache.forgetIndexes(this)
-    this.closeFile()
+    this.#retireFile()
     for (const suffix of SEGMENT_SUFFIXES) {
       await this.#place.disk.remove(renamed ? `${this.path(suffix)}.deleted` : this.path(suffix))
     }

@@ -97,8 +97,8 @@ export class Writer {
   #awaitingSync: Gather[] = []
   #syncing: Promise<void> | undefined
   #syncingNext: Promise<void> | undefined
-  /** Cuts of the log, so that a sync that began before one does not speak for what came after. */
-  #cuts = 0
+  /** While the log is being cut there is no sync: it would speak for offsets that come anew. */
+  #cutting: Promise<unknown> | undefined
   #folderUnsynced: boolean
   #flushTimer: Timer | undefined
   /** Everything that needs the segments for itself takes turns. */
@@ -251,7 +251,7 @@ export class Writer {
         if (gather.roll !== undefined) await this.#beginSegment(gather.roll)
         if (gather.bytes > 0) {
           const active = this.#active
-          const file = active.file ?? (await active.open(true))
+          const file = active.writableFile ?? (await active.open(true))
           await file.write(gather.parts, active.size)
         }
       } catch (error) {
@@ -376,8 +376,8 @@ export class Writer {
   }
 
   async #syncOnce(): Promise<void> {
+    await this.#cutting
     const target = this.#writtenOffset
-    const cuts = this.#cuts
     const waiting = this.#awaitingSync
     this.#awaitingSync = []
     try {
@@ -388,9 +388,10 @@ export class Writer {
       this.#fail(error, undefined)
       throw storageError(error, this.#options.place.folder)
     }
-    if (cuts !== this.#cuts || this.failure !== undefined) {
-      const { failure } = this
-      if (failure !== undefined) for (const gather of waiting) gather.reject(failure)
+    // A write that failed meanwhile: what waits is behind the end offset and will be cut off.
+    const { failure } = this
+    if (failure !== undefined) {
+      for (const gather of waiting) gather.reject(failure)
       return
     }
     this.durableOffset = Math.max(this.durableOffset, target)
@@ -457,7 +458,6 @@ export class Writer {
 
   async #cure(): Promise<void> {
     if (this.#closed || this.failure === undefined) return
-    await this.#syncing?.catch(ignore)
     try {
       await this.cutTo(this.endOffset)
       if (this.#syncFailed) await this.#rewriteUnsynced()
@@ -510,11 +510,26 @@ export class Writer {
   }
 
   /**
-   * Cuts off the batch that holds `offset` and all after it; needs the segments for itself. Returns the new end, which is
-   * the end of the last batch that stays.
+   * Cuts off the batch that holds `offset` and all after it; needs the segments for itself. The new end is that of the
+   * last batch that stays.
    */
-  async cutTo(offset: Offset): Promise<Offset> {
-    this.#cuts++
+  cutTo(offset: Offset): Promise<void> {
+    return this.#withoutSync(() => this.#cutTo(offset))
+  }
+
+  async #withoutSync(cut: () => Promise<void>): Promise<void> {
+    await this.#background
+    while (this.#syncing !== undefined) await this.#syncing.catch(ignore)
+    const cutting = cut()
+    this.#cutting = cutting.catch(ignore)
+    try {
+      await cutting
+    } finally {
+      this.#cutting = undefined
+    }
+  }
+
+  async #cutTo(offset: Offset): Promise<void> {
     const segments = this.#segments
     while (segments.length > 1 && this.#active.baseOffset > offset) {
       await this.#active.removeFiles(false)
@@ -523,14 +538,15 @@ export class Writer {
     const active = this.#active
     const walk = active.size > 0 ? await active.seek(offset) : undefined
     const below = walk === undefined ? offset : Math.min(offset, walk.baseOffset)
-    const end = await active.truncate(walk?.position ?? active.size, below)
-    await this.#ends(end)
-    return end
+    await this.#ends(await active.truncate(walk?.position ?? active.size, below))
   }
 
   /** Throws everything away and begins anew at `offset`. */
-  async restartAt(offset: Offset): Promise<void> {
-    this.#cuts++
+  restartAt(offset: Offset): Promise<void> {
+    return this.#withoutSync(() => this.#restartAt(offset))
+  }
+
+  async #restartAt(offset: Offset): Promise<void> {
     const { place, clock } = this.#options
     const old = this.#segments.splice(0)
     for (const segment of old.toReversed()) await segment.removeFiles(false)

@@ -1,0 +1,241 @@
+import { assert } from '#base/assert.ts'
+import type { Offset } from '#base/units.ts'
+import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
+import type { Chance, Clock, Disk, Entry, Lock, Logger } from '#world/world.ts'
+import { takeCleanShutdown, writeCleanShutdown } from './clean-shutdown.ts'
+import { inParallel } from './files.ts'
+import type { Log } from './log.ts'
+import { type MetaProperties, readMetaProperties, writeMetaProperties } from './meta-properties.ts'
+import {
+  HIGH_WATERMARK_CHECKPOINT,
+  LOG_START_CHECKPOINT,
+  OffsetCheckpoint,
+  RECOVERY_POINT_CHECKPOINT,
+} from './offset-checkpoint.ts'
+import { parsePartitionFolderName, suffixedFolderName } from './partition-folder.ts'
+import { cureOf, storageError } from './storage-error.ts'
+
+const CLOSE_AT_ONCE = 16
+const CHECKPOINT_AT_ONCE = 4
+
+export interface OpenLog {
+  readonly log: Log
+  /** What the partition's owner says when checkpoints are written. */
+  readonly highWatermark: () => Offset
+}
+
+export interface LogFolderWorld {
+  readonly disk: Disk
+  readonly clock: Clock
+  readonly random: Chance
+  readonly log: Logger
+}
+
+/** One entry of `log.dirs`: its mark of ownership, its lock, its checkpoints, and the logs that are open in it. */
+export class LogFolder {
+  readonly #world: LogFolderWorld
+  readonly path: string
+  readonly #lock: Lock
+  /** Broker epoch of the clean stop before this start, undefined when it was not clean. */
+  readonly cleanBrokerEpoch: number | undefined
+  #directoryId: Uuid
+  online = true
+  /** Names of partitions' folders that were found at the start and not opened yet. */
+  readonly found: Set<string>
+  readonly logs = new Map<string, OpenLog>()
+  readonly #recoveryPoints: OffsetCheckpoint
+  readonly #startOffsets: OffsetCheckpoint
+  readonly #highWatermarks: OffsetCheckpoint
+  /** As they were read; those of logs that are not open are written back as they are. */
+  readonly #loaded: readonly [Map<string, Offset>, Map<string, Offset>, Map<string, Offset>]
+
+  private constructor(
+    world: LogFolderWorld,
+    path: string,
+    lock: Lock,
+    cleanBrokerEpoch: number | undefined,
+    directoryId: Uuid,
+    found: Set<string>,
+    checkpoints: readonly [OffsetCheckpoint, OffsetCheckpoint, OffsetCheckpoint],
+    loaded: readonly [Map<string, Offset>, Map<string, Offset>, Map<string, Offset>],
+  ) {
+    this.#world = world
+    this.path = path
+    this.#lock = lock
+    this.cleanBrokerEpoch = cleanBrokerEpoch
+    this.#directoryId = directoryId
+    this.found = found
+    ;[this.#recoveryPoints, this.#startOffsets, this.#highWatermarks] = checkpoints
+    this.#loaded = loaded
+  }
+
+  /**
+   * Locks the folder and reads what it says of itself, without opening logs. `identify` decides whether the folder is ours
+   * and what a new one is told; it throws when it is another's. Rejects with a WorldError when the disk fails.
+   */
+  static async open(
+    world: LogFolderWorld,
+    path: string,
+    identify: (found: MetaProperties | undefined) => Omit<MetaProperties, 'directoryId'>,
+  ): Promise<LogFolder> {
+    const { disk, random } = world
+    await disk.makeFolder(path)
+    const lock = await disk.lock(`${path}/.lock`)
+    try {
+      const properties = await readMetaProperties(disk, path)
+      const identity = identify(properties)
+      const directoryId = properties?.directoryId ?? uuidFromRandom(bytes => random.fill(bytes))
+      if (properties?.directoryId === undefined) await writeMetaProperties(disk, path, { ...identity, directoryId })
+      const cleanBrokerEpoch = await takeCleanShutdown(disk, path)
+      const checkpoints = [
+        new OffsetCheckpoint(disk, path, RECOVERY_POINT_CHECKPOINT),
+        new OffsetCheckpoint(disk, path, LOG_START_CHECKPOINT),
+        new OffsetCheckpoint(disk, path, HIGH_WATERMARK_CHECKPOINT),
+      ] as const
+      const loaded = [await checkpoints[0].read(), await checkpoints[1].read(), await checkpoints[2].read()] as const
+      const found = await settleFolders(world, path, await disk.list(path))
+      return new LogFolder(world, path, lock, cleanBrokerEpoch, directoryId, found, checkpoints, loaded)
+    } catch (error) {
+      await lock.release()
+      throw error
+    }
+  }
+
+  get directoryId(): Uuid {
+    return this.#directoryId
+  }
+
+  /** Partitions that live here, open or not. */
+  get size(): number {
+    return this.found.size + this.logs.size
+  }
+
+  recoveryPoint(name: string): Offset {
+    return this.#loaded[0].get(name) ?? 0
+  }
+
+  startOffset(name: string): Offset {
+    return this.#loaded[1].get(name) ?? 0
+  }
+
+  highWatermark(name: string): Offset {
+    return this.#loaded[2].get(name) ?? 0
+  }
+
+  added(name: string, open: OpenLog): void {
+    assert(!this.logs.has(name), `${name} is opened once`)
+    this.found.delete(name)
+    this.logs.set(name, open)
+    for (const offsets of this.#loaded) offsets.delete(name)
+  }
+
+  forget(name: string): void {
+    this.found.delete(name)
+    this.logs.delete(name)
+    for (const offsets of this.#loaded) offsets.delete(name)
+  }
+
+  writeRecoveryPoints(): Promise<void> {
+    return this.#recoveryPoints.write(() => this.#offsets(0, ({ log }) => log.durableOffset))
+  }
+
+  writeStartOffsets(): Promise<void> {
+    return this.#startOffsets.write(() => this.#offsets(1, ({ log }) => log.startOffset))
+  }
+
+  writeHighWatermarks(): Promise<void> {
+    return this.#highWatermarks.write(() => this.#offsets(2, ({ highWatermark }) => highWatermark()))
+  }
+
+  #offsets(index: 0 | 1 | 2, of: (open: OpenLog) => Offset): Map<string, Offset> {
+    const offsets = new Map(this.#loaded[index])
+    for (const [name, open] of this.logs) {
+      const offset = of(open)
+      // 0 is what a missing line means.
+      if (offset > 0) offsets.set(name, offset)
+    }
+    return offsets
+  }
+
+  /** Writes down what changed, so that the next start is short even without a clean stop. */
+  async checkpoint(): Promise<void> {
+    if (!this.online) return
+    const changed = [...this.logs.values()].filter(({ log }) => log.hasUnsaved && log.failure === undefined)
+    await inParallel(changed, CHECKPOINT_AT_ONCE, ({ log }) => this.#attempt(() => log.checkpoint()))
+    // Start offsets first: a recovery point below the start is harmless, records that come back are not.
+    await this.#attempt(() => this.writeStartOffsets())
+    await this.#attempt(() => this.writeRecoveryPoints())
+    await this.#attempt(() => this.writeHighWatermarks())
+  }
+
+  async #attempt(work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work()
+      return true
+    } catch (error) {
+      const { message, errno } = storageError(error, this.path)
+      this.#world.log.warn({ folder: this.path, errno }, `could not write a checkpoint: ${message}; ${cureOf(errno)}`)
+      return false
+    }
+  }
+
+  /** Closes all logs and leaves the mark of a clean stop, unless one of them could not write down what it should. */
+  async close(brokerEpoch: number): Promise<void> {
+    let clean = this.online
+    await inParallel([...this.logs.values()], CLOSE_AT_ONCE, async ({ log }) => {
+      if (!(await this.#attempt(() => log.close()))) clean = false
+    })
+    for (const write of [
+      () => this.writeStartOffsets(),
+      () => this.writeRecoveryPoints(),
+      () => this.writeHighWatermarks(),
+    ]) {
+      if (clean && !(await this.#attempt(write))) clean = false
+    }
+    // Logs that were never opened since an unclean stop still have to be checked.
+    if (this.cleanBrokerEpoch === undefined && this.found.size > 0) clean = false
+    const { disk } = this.#world
+    if (clean) await this.#attempt(() => writeCleanShutdown(disk, this.path, brokerEpoch))
+    await this.#lock.release()
+  }
+}
+
+/** Removes what waited to be deleted when the process stopped; returns the names of partitions' folders. */
+async function settleFolders(
+  { disk, log }: LogFolderWorld,
+  path: string,
+  entries: readonly Entry[],
+): Promise<Set<string>> {
+  const found = new Set<string>()
+  for (const { name, folder } of entries) {
+    const parsed = folder ? parsePartitionFolderName(name) : undefined
+    if (parsed === undefined) continue
+    if (parsed.state === 'live') found.add(name)
+    else if (parsed.state === 'delete') {
+      // Nobody waits for it, and a failure only leaves it for the next start.
+      disk.remove(`${path}/${name}`).catch(() => undefined)
+    } else {
+      log.warn(
+        { folder: `${path}/${name}` },
+        `left alone a ${parsed.state} replica; remove the folder if it is not wanted`,
+      )
+    }
+  }
+  return found
+}
+
+/** Moves a partition's folder aside, under a name that says why, and returns its new path. */
+export async function moveAside(
+  { disk, random }: LogFolderWorld,
+  folder: string,
+  state: 'delete' | 'stray',
+): Promise<string> {
+  const slash = folder.lastIndexOf('/')
+  const name = parsePartitionFolderName(folder.slice(slash + 1))
+  assert(name !== undefined, 'a folder of a partition')
+  const aside = suffixedFolderName(name.topic, name.partition, state, random.fill(new Uint8Array(16)))
+  const path = `${folder.slice(0, slash)}/${aside}`
+  await disk.rename(folder, path)
+  await disk.syncFolder(folder.slice(0, slash))
+  return path
+}

@@ -1,0 +1,355 @@
+import { assert } from '#base/assert.ts'
+import type { Millis, NodeId, Offset } from '#base/units.ts'
+import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
+import { type Timer, WorldError } from '#world/world.ts'
+import type { BatchFold } from './batch-fold.ts'
+import { Log } from './log.ts'
+import type { LogConfig } from './log-config.ts'
+import { LogFolder, type LogFolderWorld, moveAside } from './log-folder.ts'
+import type { MetaProperties } from './meta-properties.ts'
+import { partitionFolderName } from './partition-folder.ts'
+import { readPartitionMetadata, writePartitionMetadata } from './partition-metadata.ts'
+import { SegmentCache, type SegmentCacheLimits } from './segment-cache.ts'
+import { cureOf, StorageError, storageError } from './storage-error.ts'
+
+const PROGRESS_EVERY_MS: Millis = 5_000
+const CHECKPOINT_EVERY_MS: Millis = 60_000
+
+/** A log folder that belongs to another node or cluster, or whose owner still runs: for whoever starts the process to solve. */
+export class ForeignFolderError extends Error {
+  override readonly name = 'ForeignFolderError'
+}
+
+export interface LogFoldersOptions extends LogFolderWorld {
+  /** `log.dirs`; at least one. New partitions go to the one with the fewest. */
+  readonly paths: readonly string[]
+  readonly nodeId: NodeId
+  /** The cluster that folders must belong to; without it what they say, or a new id when all are empty. */
+  readonly clusterId?: Uuid | undefined
+  /** `log.flush.offset.checkpoint.interval.ms`. */
+  readonly checkpointEveryMs?: Millis | undefined
+  readonly limits?: SegmentCacheLimits | undefined
+}
+
+export interface OpenPartition {
+  readonly topic: string
+  readonly topicId: Uuid
+  readonly partition: number
+  readonly config: LogConfig
+  readonly fold: BatchFold
+  /** Asked when checkpoints are written; without it the end of the log, which is right where there is one replica. */
+  readonly highWatermark?: (() => Offset) | undefined
+  /** Where the controller wants a new one to be. */
+  readonly directoryId?: Uuid | undefined
+}
+
+export interface OpenedPartition {
+  readonly log: Log
+  /** As the last checkpoint had it, 0 for a new one. */
+  readonly highWatermark: Offset
+  readonly directoryId: Uuid
+}
+
+/** All log folders of a node. A folder whose disk fails goes offline; the others go on. */
+export class LogFolders {
+  readonly #options: LogFoldersOptions
+  readonly clusterId: string
+  readonly #folders: LogFolder[]
+  /** Paths of folders that could not be opened at the start. */
+  readonly #failed: readonly string[]
+  readonly #cache: SegmentCache
+  #checkpointTimer: Timer | undefined
+  #checkpointing: Promise<void> | undefined
+  readonly #removals = new Set<Timer>()
+  readonly #toOpen: number
+  #opened = 0
+  #progressAt: Millis
+  #closed = false
+
+  private constructor(options: LogFoldersOptions, clusterId: string, folders: LogFolder[], failed: readonly string[]) {
+    this.#options = options
+    this.clusterId = clusterId
+    this.#folders = folders
+    this.#failed = failed
+    this.#cache = new SegmentCache(options.clock, options.limits)
+    this.#toOpen = folders.reduce((sum, folder) => sum + folder.found.size, 0)
+    this.#progressAt = options.clock.monotonic()
+    this.#planCheckpoint()
+  }
+
+  /**
+   * Makes what is missing, locks, and looks at what is there; logs are opened one by one afterwards. An empty folder becomes
+   * ours. Rejects with a {@link ForeignFolderError}, or with a StorageError when no folder can be used.
+   */
+  static async open(options: LogFoldersOptions): Promise<LogFolders> {
+    const { paths, nodeId, log, random } = options
+    assert(paths.length > 0, 'a node has a log folder')
+    let { clusterId } = options as { clusterId: string | undefined }
+    const folders: LogFolder[] = []
+    const failed: string[] = []
+    let failure: StorageError | undefined
+    // Those that know their cluster first, so that a new folder beside them learns it.
+    const known = await inOrderOfKnowledge(options)
+    for (const path of known) {
+      const identify = (found: MetaProperties | undefined) => {
+        if (found !== undefined) checkOwner(path, found, nodeId, clusterId)
+        clusterId ??= found?.clusterId ?? uuidFromRandom(bytes => random.fill(bytes))
+        return { clusterId, nodeId }
+      }
+      try {
+        folders.push(await LogFolder.open(options, path, identify))
+      } catch (error) {
+        if (error instanceof WorldError && error.code !== 'EBUSY') {
+          failure = storageError(error, path)
+          failed.push(path)
+          log.error(
+            { folder: path, errno: error.code },
+            `${failure.message}; the folder is offline. ${cureOf(error.code)}`,
+          )
+          continue
+        }
+        for (const folder of folders) await folder.close(-1)
+        if (!(error instanceof WorldError)) throw error
+        throw new ForeignFolderError(`${path} is in use by another process; stop it, or choose another folder`)
+      }
+    }
+    if (folders.length === 0 || clusterId === undefined) {
+      throw failure ?? new StorageError('EIO', paths.join(','), 'no log folder can be used')
+    }
+    folders.sort((a, b) => paths.indexOf(a.path) - paths.indexOf(b.path))
+    return new LogFolders(options, clusterId, folders, failed)
+  }
+
+  /** All, in the order of `log.dirs`. */
+  get folders(): readonly {
+    readonly path: string
+    readonly online: boolean
+    readonly directoryId: Uuid | undefined
+  }[] {
+    return this.#options.paths.map(path => {
+      const folder = this.#folders.find(candidate => candidate.path === path)
+      return { path, online: folder?.online ?? false, directoryId: folder?.directoryId }
+    })
+  }
+
+  /** Of the folders that work. */
+  get directoryIds(): Uuid[] {
+    return this.#folders.filter(folder => folder.online).map(folder => folder.directoryId)
+  }
+
+  /** The broker epoch before a stop that was clean in every folder, else -1 (KIP-966). */
+  get previousBrokerEpoch(): number {
+    if (this.#failed.length > 0) return -1
+    const epochs = new Set(this.#folders.map(folder => folder.cleanBrokerEpoch ?? -1))
+    const [epoch] = epochs
+    return epochs.size === 1 ? (epoch as number) : -1
+  }
+
+  get hadCleanShutdown(): boolean {
+    return this.#folders.every(folder => folder.cleanBrokerEpoch !== undefined)
+  }
+
+  /** Open files of segments, for metrics. */
+  get openFiles(): number {
+    return this.#cache.openFiles
+  }
+
+  /** Names (`topic-partition`) of the partitions that lie here and were not opened. */
+  get unopened(): string[] {
+    return this.#folders.flatMap(folder => [...folder.found])
+  }
+
+  /** The directory that a log is in. */
+  directoryOf(log: Log): Uuid | undefined {
+    return this.#folderOf(log)?.directoryId
+  }
+
+  #folderOf(log: Log): LogFolder | undefined {
+    return this.#folders.find(folder => log.folder.startsWith(`${folder.path}/`))
+  }
+
+  /**
+   * Opens a partition's log, and makes it where there is none. One that was left by an earlier topic of the same name is
+   * moved aside. Rejects with a StorageError when the disk does not take it.
+   */
+  async open(wanted: OpenPartition): Promise<OpenedPartition> {
+    assert(!this.#closed, 'closed folders open nothing')
+    const { topic, partition, topicId } = wanted
+    const name = partitionFolderName(topic, partition)
+    let home = this.#folders.find(folder => folder.found.has(name))
+    if (home !== undefined && !(await this.#isOurs(home, name, topicId))) home = undefined
+    const fresh = home === undefined
+    home ??= this.#placeFor(wanted.directoryId)
+    // Counts from now on, so that the next one is placed elsewhere.
+    home.found.add(name)
+    try {
+      return await this.#openIn(home, name, wanted, fresh)
+    } catch (error) {
+      const failure = storageError(error, home.path)
+      if (fresh) home.found.delete(name)
+      throw failure
+    }
+  }
+
+  async #openIn(home: LogFolder, name: string, wanted: OpenPartition, fresh: boolean): Promise<OpenedPartition> {
+    const { disk, clock, log } = this.#options
+    const folder = `${home.path}/${name}`
+    if (fresh) {
+      await disk.makeFolder(folder)
+      await writePartitionMetadata(disk, folder, wanted.topicId)
+    }
+    const startOffset = fresh ? 0 : home.startOffset(name)
+    const recoveryPoint = fresh ? 0 : home.recoveryPoint(name)
+    const opened = await Log.open({
+      disk,
+      clock,
+      log,
+      folder,
+      config: wanted.config,
+      fold: wanted.fold,
+      recoveryPoint,
+      clean: fresh || home.cleanBrokerEpoch !== undefined,
+      startOffset,
+      fresh,
+      cache: this.#cache,
+      recoveryPointLowered: () => home.writeRecoveryPoints(),
+    })
+    const highWatermark = fresh ? 0 : home.highWatermark(name)
+    home.added(name, { log: opened, highWatermark: wanted.highWatermark ?? (() => opened.endOffset) })
+    // A checkpoint above the end would vouch for what is appended from now on.
+    if (!fresh && recoveryPoint > opened.endOffset) await home.writeRecoveryPoints()
+    if (!fresh) this.#progress()
+    return { log: opened, highWatermark, directoryId: home.directoryId }
+  }
+
+  async #isOurs(home: LogFolder, name: string, topicId: Uuid): Promise<boolean> {
+    const { disk, log } = this.#options
+    const folder = `${home.path}/${name}`
+    try {
+      const id = await readPartitionMetadata(disk, folder)
+      if (id === topicId) return true
+      if (id === undefined) {
+        await writePartitionMetadata(disk, folder, topicId)
+        return true
+      }
+      const aside = await moveAside(this.#options, folder, 'stray')
+      home.forget(name)
+      log.warn(
+        { folder, movedTo: aside, topicId, foundTopicId: id },
+        'found the log of another topic of the same name and moved it aside; remove it if it is not wanted',
+      )
+      return false
+    } catch (error) {
+      throw storageError(error, home.path)
+    }
+  }
+
+  #placeFor(directoryId: Uuid | undefined): LogFolder {
+    let best: LogFolder | undefined
+    for (const folder of this.#folders) {
+      if (!folder.online) continue
+      if (folder.directoryId === directoryId) return folder
+      if (best === undefined || folder.size < best.size) best = folder
+    }
+    if (best === undefined) throw new StorageError('EIO', this.#options.paths.join(','), 'all log folders are offline')
+    return best
+  }
+
+  #progress(): void {
+    this.#opened++
+    const { clock, log } = this.#options
+    const now = clock.monotonic()
+    const isLast = this.#opened === this.#toOpen
+    if (!isLast && now - this.#progressAt < PROGRESS_EVERY_MS) return
+    this.#progressAt = now
+    const checked = this.hadCleanShutdown ? '' : ', checking what was not synced because the last stop was not clean'
+    log.info({ opened: this.#opened, found: this.#toOpen }, `opened ${this.#opened} of ${this.#toOpen} logs${checked}`)
+  }
+
+  /** Partitions that lie here and that nobody wants: their folders get `-stray`. Returns how many. */
+  async moveStrays(isWanted: (name: string) => boolean): Promise<number> {
+    let count = 0
+    for (const folder of this.#folders) {
+      for (const name of [...folder.found]) {
+        if (isWanted(name)) continue
+        try {
+          const movedTo = await moveAside(this.#options, `${folder.path}/${name}`, 'stray')
+          this.#options.log.warn({ movedTo }, 'moved aside the log of a partition that this node does not host')
+          folder.forget(name)
+          count++
+        } catch (error) {
+          storageError(error, folder.path)
+        }
+      }
+    }
+    return count
+  }
+
+  /** Deletes a partition: its folder gets `-delete` now and goes after `file.delete.delay.ms`. */
+  async remove(log: Log): Promise<void> {
+    const home = this.#folderOf(log)
+    assert(home !== undefined, 'a log that was opened here')
+    const { disk, clock, log: lines } = this.#options
+    home.forget(log.folder.slice(home.path.length + 1))
+    await log.abandon()
+    try {
+      const aside = await moveAside(this.#options, log.folder, 'delete')
+      const timer = clock.after(log.config.fileDeleteDelayMs, () => {
+        this.#removals.delete(timer)
+        disk.remove(aside).catch((error: unknown) => {
+          lines.warn({ folder: aside }, `could not remove a deleted partition: ${storageError(error, aside).message}`)
+        })
+      })
+      this.#removals.add(timer)
+    } catch (error) {
+      const failure = storageError(error, home.path)
+      lines.warn({ folder: log.folder, errno: failure.errno }, `could not delete a partition: ${failure.message}`)
+    }
+  }
+
+  #planCheckpoint(): void {
+    this.#checkpointTimer = this.#options.clock.after(this.#options.checkpointEveryMs ?? CHECKPOINT_EVERY_MS, () => {
+      this.#checkpointing = this.checkpoint().finally(() => {
+        if (!this.#closed) this.#planCheckpoint()
+      })
+    })
+  }
+
+  /** Writes indexes, snapshots and offset checkpoints of all that changed. */
+  async checkpoint(): Promise<void> {
+    for (const folder of this.#folders) await folder.checkpoint()
+  }
+
+  /** The clean stop of all logs; after it the process may end. */
+  async close(brokerEpoch = -1): Promise<void> {
+    this.#closed = true
+    this.#checkpointTimer?.cancel()
+    for (const timer of this.#removals) timer.cancel()
+    await this.#checkpointing
+    await Promise.all(this.#folders.map(folder => folder.close(brokerEpoch)))
+    this.#cache.close()
+  }
+}
+
+async function inOrderOfKnowledge({ disk, paths }: LogFoldersOptions): Promise<string[]> {
+  const known: string[] = []
+  const fresh: string[] = []
+  for (const path of paths) {
+    const hasProperties = await disk.readFile(`${path}/meta.properties`).catch(() => undefined)
+    ;(hasProperties === undefined ? fresh : known).push(path)
+  }
+  return [...known, ...fresh]
+}
+
+function checkOwner(path: string, found: MetaProperties, nodeId: NodeId, clusterId: string | undefined): void {
+  if (found.nodeId !== nodeId) {
+    throw new ForeignFolderError(
+      `${path} belongs to node ${found.nodeId}, and this is node ${nodeId}; correct node.id or choose another folder`,
+    )
+  }
+  if (clusterId !== undefined && found.clusterId !== clusterId) {
+    throw new ForeignFolderError(
+      `${path} belongs to cluster ${found.clusterId}, and this node to ${clusterId}; choose another folder`,
+    )
+  }
+}

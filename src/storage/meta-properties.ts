@@ -1,0 +1,38 @@
+import type { NodeId } from '#base/units.ts'
+import { isUuid, type Uuid } from '#base/uuid.ts'
+import type { Disk } from '#world/world.ts'
+import { readText, replaceFile } from './files.ts'
+
+const FILE = 'meta.properties'
+
+/** `meta.properties` of a log folder: whose it is. Version 1 is KRaft's; `directory.id` came later and may be missing. */
+export interface MetaProperties {
+  readonly clusterId: string
+  readonly nodeId: NodeId
+  readonly directoryId: Uuid | undefined
+}
+
+/** Undefined for a folder that was never used, or whose file says nothing that can be used. */
+export async function readMetaProperties(disk: Disk, folder: string): Promise<MetaProperties | undefined> {
+  const text = await readText(disk, `${folder}/${FILE}`)
+  if (text === undefined) return undefined
+  const properties = new Map<string, string>()
+  for (const line of text.split('\n')) {
+    const match = /^\s*([^#!=:\s]+)\s*[=:]\s*(.*?)\s*$/.exec(line)
+    if (match !== null) properties.set(match[1] as string, (match[2] as string).replaceAll('\\', ''))
+  }
+  const clusterId = properties.get('cluster.id')
+  const nodeId = Number(properties.get('node.id') ?? properties.get('broker.id'))
+  const directoryId = properties.get('directory.id')
+  if (clusterId === undefined || !Number.isInteger(nodeId)) return undefined
+  return { clusterId, nodeId, directoryId: directoryId !== undefined && isUuid(directoryId) ? directoryId : undefined }
+}
+
+export function writeMetaProperties(
+  disk: Disk,
+  folder: string,
+  { clusterId, nodeId, directoryId }: MetaProperties,
+): Promise<void> {
+  const lines = [`cluster.id=${clusterId}`, `directory.id=${directoryId}`, `node.id=${nodeId}`, 'version=1']
+  return replaceFile(disk, folder, FILE, `#\n${lines.join('\n')}\n`)
+}

@@ -28,7 +28,7 @@ export interface Reaction {
  * survive their encoding, and every reply can be encoded in the version of its call, once.
  */
 export class Harness {
-  readonly config: GroupConfig
+  config: GroupConfig
   now = 1_000_000
   shard: GroupShard
   #store: GroupStore
@@ -83,11 +83,12 @@ export class Harness {
   }
 
   /** Another broker takes over: what was soft is lost, what was written is read again. */
-  failOver(): { resigned: readonly GroupReply[]; reaction: Reaction } {
+  failOver(config: Partial<GroupConfig> = {}): { resigned: readonly GroupReply[]; reaction: Reaction } {
     const before = dump(this.#store)
     const resigned = this.shard.resign()
     for (const reply of resigned) this.#answered(reply)
     assert.equal(this.#openCalls.size, 0, 'whoever waits is told')
+    this.config = { ...this.config, ...config }
     this.#store = new GroupStore()
     this.shard = new GroupShard(this.config, this.#store)
     for (const [at, { key, value }] of this.#log.entries()) this.shard.apply(decodeEntry(key, value), at)

@@ -19,6 +19,8 @@ interface Client {
   readonly group: string
   readonly instance: string | null
   readonly version: number
+  /** It heartbeats and never asks for its assignment. */
+  readonly isLazy: boolean
   memberId: string
   generation: number
   waits: boolean
@@ -41,6 +43,10 @@ class Simulation {
   readonly #calls = new Map<number, Call>()
   /** The highest generation that was answered, by group, since its coordinator leads. */
   readonly #generations = new Map<string, number>()
+  /** Who is in which generation, as leaders were told; static members by their instance. */
+  readonly #members = new Map<string, string>()
+  /** What is committed, by group, topic and partition. */
+  readonly #offsets = new Map<string, number>()
   #call = 0
   joins = 0
   syncs = 0
@@ -161,7 +167,7 @@ class Simulation {
         if (client.waits && random.chance(0.9)) return
         if (memberId === '' || random.chance(0.1)) return this.#join(client)
         if (generation < 0) return this.#join(client)
-        if (!client.hasSynced || random.chance(0.2)) return this.#sync(client)
+        if (!client.isLazy && (!client.hasSynced || random.chance(0.2))) return this.#sync(client)
         this.#do(client, {
           kind: 'Heartbeat',
           call,
@@ -179,6 +185,7 @@ class Simulation {
       group: like?.group ?? random.pick(['g', 'h']),
       instance,
       version: instance === null ? version : Math.max(version, 5),
+      isLazy: random.chance(0.05),
       memberId: '',
       generation: -1,
       waits: false,
@@ -250,9 +257,14 @@ class Simulation {
 
   #failOver(): void {
     const { resigned, reaction } = this.#harness.failOver()
-    this.#generations.clear()
+    for (const group of ['g', 'h']) this.#forget(group)
     this.#check({ entries: [], replies: resigned })
     this.#check(reaction)
+  }
+
+  #forget(group: string): void {
+    this.#generations.delete(group)
+    for (const key of this.#members.keys()) if (key.startsWith(group)) this.#members.delete(key)
   }
 
   #do(client: Client | undefined, command: GroupCommand): Reaction {
@@ -263,8 +275,14 @@ class Simulation {
   }
 
   #check({ entries, replies }: Reaction): void {
-    for (const { kind, group, value } of entries) {
-      if (kind === 'GroupMetadata' && value === null) this.#generations.delete(group)
+    for (const entry of entries) {
+      if (entry.kind === 'OffsetCommit') {
+        const key = `${entry.group}/${entry.topic}/${entry.partition}`
+        if (entry.value === null) this.#offsets.delete(key)
+        else this.#offsets.set(key, entry.value.offset)
+      } else if (entry.value === null) {
+        this.#forget(entry.group)
+      }
     }
     for (const reply of replies) {
       const call = this.#calls.get(reply.call)
@@ -289,6 +307,12 @@ class Simulation {
         assert.ok(generationId >= before, `generation ${generationId} after ${before}`)
         this.#generations.set(client.group, generationId)
         assert.equal(members.length > 0, leader === memberId, 'the leader, and only the leader, is told of all members')
+        if (members.length > 0) {
+          const key = `${client.group}/${generationId}`
+          const names = members.map(member => member.groupInstanceId ?? member.memberId).sort()
+          assert.equal(names.join(), this.#members.get(key) ?? names.join(), `members of ${key} are the same for ever`)
+          this.#members.set(key, names.join())
+        }
         client.generation = generationId
         client.hasSynced = false
         client.isLeader = members.length > 0
@@ -309,6 +333,13 @@ class Simulation {
         client.generation = -1
         if (errorCode !== ErrorCode.REBALANCE_IN_PROGRESS) client.memberId = ''
       }
+    } else if (reply.kind === 'OffsetFetch') {
+      const { groupId = '', topics = [] } = reply.response
+      const fetched = topics.flatMap(({ name, partitions = [] }) =>
+        partitions.map(partition => `${groupId}/${name}/${partition.partitionIndex}: ${partition.committedOffset}`),
+      )
+      const known = [...this.#offsets].filter(([key]) => key.startsWith(`${groupId}/`))
+      assert.deepEqual(fetched.sort(), known.map(([key, offset]) => `${key}: ${offset}`).sort())
     } else if (reply.kind === 'Heartbeat' && errorCode !== ErrorCode.NONE) {
       client.generation = -1
       if (errorCode !== ErrorCode.REBALANCE_IN_PROGRESS) client.memberId = ''

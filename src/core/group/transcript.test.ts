@@ -20,7 +20,7 @@ import { Harness, type Reaction } from './harness.test.ts'
  *   commit GROUP TOPIC-PARTITION:OFFSET[:METADATA[:EPOCH]]... [member= gen= instance= retention= id= v=]
  *   fetch GROUP [TOPIC-PARTITION...] [id= v=]     delete-offsets GROUP TOPIC-PARTITION...
  *   describe GROUP... [v=]   list [states= types=]   delete GROUP...
- *   gone CALL   topics-deleted TOPIC...   wait MS   fail-over
+ *   gone CALL   topics-deleted TOPIC...   wait MS   fail-over [NAME=MS...]
  *
  * Calls are numbered from 1; a member id that is made ends with its suffix. `-` is the empty group or member
  * id. Metadata `@t+u` is a consumer's subscription to the topics t and u. Times in answers are relative to now.
@@ -32,8 +32,7 @@ class Script {
   run(line: string): string {
     const [name = '', ...words] = line.split(/\s+/)
     if (name === 'config') {
-      const config = Object.fromEntries(words.map(word => word.split('=')).map(([key, value]) => [key, Number(value)]))
-      this.harness = new Harness(config as Partial<GroupConfig>)
+      this.harness = new Harness(toConfig(words))
       return ''
     }
     if (name === 'wait') {
@@ -45,7 +44,7 @@ class Script {
       return printed + this.#wake()
     }
     if (name === 'fail-over') {
-      const { resigned, reaction } = this.harness.failOver()
+      const { resigned, reaction } = this.harness.failOver(toConfig(words))
       return `${this.#print({ entries: [], replies: resigned })}leads\n${this.#print(reaction)}${this.#wake()}`
     }
     return this.#print(this.harness.do(this.#command(name, words))) + this.#wake()
@@ -211,6 +210,10 @@ class Script {
     if (typeof value === 'string' && value.length > 100) return `'${value.slice(0, 10)}...' (${value.length})`
     return typeof value === 'string' ? `'${value}'` : String(value)
   }
+}
+
+function toConfig(words: readonly string[]): Partial<GroupConfig> {
+  return Object.fromEntries(words.map(word => word.split('=')).map(([key, value]) => [key, Number(value)]))
 }
 
 const list = (text: string): string[] => (text === '' ? [] : text.split(','))

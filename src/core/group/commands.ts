@@ -60,8 +60,8 @@ export type GroupCommand =
   | { readonly kind: 'Tick' }
   /** The connection of a call that waits is closed: its reply is no longer wanted. Unknown calls are ignored. */
   | { readonly kind: 'CallGone'; readonly call: number }
-  /** Topics are gone for good, and what was committed for them with them. */
-  | { readonly kind: 'TopicsDeleted'; readonly topics: readonly string[] }
+  /** Topics are gone for good, and what was committed for them with them; not what was for another of that name. */
+  | { readonly kind: 'TopicsDeleted'; readonly topics: readonly { readonly name: string; readonly topicId: Uuid }[] }
   | JoinGroupCommand
   | SyncGroupCommand
   | HeartbeatCommand

@@ -1,10 +1,11 @@
-import { ZERO_UUID } from '#base/uuid.ts'
+import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { OffsetCommitRequest } from '#protocol/messages/offset-commit.ts'
 import type { OffsetFetchRequest, OffsetFetchResponse } from '#protocol/messages/offset-fetch.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { ClassicGroup } from './classic-group.ts'
 import type {
+  GroupCommand,
   OffsetCommitCommand,
   OffsetDeleteCommand,
   OffsetFetchCommand,
@@ -92,9 +93,7 @@ export class Offsets {
       topicId,
       partitions: partitionIndexes.map(partition => {
         const offset = offsets?.get(name)?.get(partition)
-        // Committed for a topic of that name which is gone.
-        const isOther = topicId !== ZERO_UUID && offset?.topicId !== ZERO_UUID && offset?.topicId !== topicId
-        return fetched(partition, isOther ? undefined : offset)
+        return fetched(partition, offset && isOfOtherTopic(offset, topicId) ? undefined : offset)
       }),
     }))
   }
@@ -127,11 +126,11 @@ export class Offsets {
     }
   }
 
-  deleteTopics(topics: readonly string[], turn: Turn): void {
+  deleteTopics(topics: Extract<GroupCommand, { kind: 'TopicsDeleted' }>['topics'], turn: Turn): void {
     for (const groupId of this.#store.groupIds) {
-      for (const topic of new Set(topics)) {
-        for (const partition of this.#store.offsets(groupId)?.get(topic)?.keys() ?? []) {
-          turn.entries.push(tombstone(groupId, topic, partition))
+      for (const { name, topicId } of topics) {
+        for (const [partition, offset] of this.#store.offsets(groupId)?.get(name) ?? []) {
+          if (!isOfOtherTopic(offset, topicId)) turn.entries.push(tombstone(groupId, name, partition))
         }
       }
     }
@@ -210,6 +209,11 @@ function whyNotDelete(group: ClassicGroup | undefined, groupId: string): number 
 
 function inTheFuture(now: number, afterMs: number): number {
   return Math.min(Math.max(now + afterMs, 0), Number.MAX_SAFE_INTEGER)
+}
+
+/** Whether it was committed for a topic that had the same name; only known ids can differ. */
+function isOfOtherTopic(offset: CommittedOffset, topicId: Uuid): boolean {
+  return topicId !== ZERO_UUID && offset.topicId !== ZERO_UUID && offset.topicId !== topicId
 }
 
 function fetched(partitionIndex: number, offset: CommittedOffset | undefined) {

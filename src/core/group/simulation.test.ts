@@ -136,7 +136,7 @@ class Simulation {
         if (random.chance(0.3)) {
           this.#do(client, { kind: 'DeleteGroups', call, version: 2, request: { groupsNames: ['g', 'h'] } })
         } else if (random.chance(0.4)) {
-          this.#do(undefined, { kind: 'TopicsDeleted', topics: ['u'] })
+          this.#do(undefined, { kind: 'TopicsDeleted', topics: [{ name: 'u', topicId: ZERO_UUID }] })
         }
         return
       case 13: {

@@ -20,7 +20,7 @@ import { Harness, type Reaction } from './harness.test.ts'
  *   commit GROUP TOPIC-PARTITION:OFFSET[:METADATA[:EPOCH]]... [member= gen= instance= retention= id= v=]
  *   fetch GROUP [TOPIC-PARTITION...] [id= v=]     delete-offsets GROUP TOPIC-PARTITION...
  *   describe GROUP... [v=]   list [states= types=]   delete GROUP...
- *   gone CALL   topics-deleted TOPIC...   wait MS   fail-over [NAME=MS...]
+ *   gone CALL   topics-deleted TOPIC... [id=]   wait MS   fail-over [NAME=MS...]
  *
  * Calls are numbered from 1; a member id that is made ends with its suffix. `-` is the empty group or member
  * id. Metadata `@t+u` is a consumer's subscription to the topics t and u. Times in answers are relative to now.
@@ -64,7 +64,8 @@ class Script {
     const generationId = number('gen', -1)
     const topicId = named.get('id') ?? ZERO_UUID
     if (name === 'gone') return { kind: 'CallGone', call: Number(groupId) }
-    if (name === 'topics-deleted') return { kind: 'TopicsDeleted', topics: plain }
+    if (name === 'topics-deleted')
+      return { kind: 'TopicsDeleted', topics: plain.map(topic => ({ name: topic, topicId })) }
     const call = ++this.#call
     switch (name) {
       case 'join':

@@ -1,0 +1,545 @@
+import { unreachable } from '#base/assert.ts'
+import type { Millis, NodeId } from '#base/units.ts'
+import { type Uuid, uuidFromRandom, ZERO_UUID } from '#base/uuid.ts'
+import type { BrokerConfigs } from '#core/config/broker-configs.ts'
+import { ControllerMachine } from '#core/metadata/controller.ts'
+import type { ControllerOptions } from '#core/metadata/controller-state.ts'
+import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
+import type { FeatureRange, MetadataImage } from '#core/metadata/image.ts'
+import type { QuorumState, ReplicaProgress, Voter, VoterEndpoint } from '#core/raft/quorum.ts'
+import { type FetchAnswer, Raft, type RaftEffect, type RaftEvent, type RaftFetch } from '#core/raft/raft.ts'
+import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
+import { Server } from '#network/server.ts'
+import type { Caller } from '#network/service.ts'
+import type { LogRange } from '#storage/log.ts'
+import { StorageError } from '#storage/storage-error.ts'
+import { type Address, type Logger, type World, WorldError } from '#world/world.ts'
+import { type Bootstrap, readBootstrap } from './bootstrap.ts'
+import { kraftVersionRecord, leaderChangeRecord, sameVoter, soleVoter, votersRecord } from './control-records.ts'
+import { type Folded, MetadataLog } from './metadata-log.ts'
+import { readQuorumState, writeQuorumState } from './quorum-state.ts'
+import { controllerService } from './requests/index.ts'
+import type { SnapshotFile } from './snapshots.ts'
+import { type AnswerOf, type CommandKind, type CommandOf, NotControllerError, Term } from './term.ts'
+import { WakeUp } from './wake-up.ts'
+
+export interface ControllerConfig {
+  readonly nodeId: NodeId
+  readonly clusterId: string
+  /** `directory.id` of the folder's meta.properties. */
+  readonly directoryId: Uuid
+  /** Where to listen; port 0 takes any free one. */
+  readonly listener: { readonly name: string; readonly address: Address }
+  /** The host that others reach the listener by; the listener's own, or localhost where it listens on all interfaces. */
+  readonly advertisedHost?: string
+  /** The node's configuration: defaults of topics, and what CreateTopics and the like obey. */
+  readonly configs: BrokerConfigs
+  /** What the features may be on this node. */
+  readonly features?: ReadonlyMap<string, FeatureRange>
+  /** broker.session.timeout.ms */
+  readonly sessionTimeoutMs: Millis
+  /** leader.imbalance.check.interval.seconds; undefined where auto.leader.rebalance.enable is false. */
+  readonly leaderBalanceIntervalMs?: Millis | undefined
+  /** metadata.log.max.record.bytes.between.snapshots */
+  readonly snapshotBytes?: number
+  /** metadata.log.max.snapshot.interval.ms; 0 is never. */
+  readonly snapshotIntervalMs?: Millis
+  /** metadata.log.segment.bytes */
+  readonly segmentBytes?: number
+  readonly limits?: ConnectionLimits
+  /** connections.max.idle.ms */
+  readonly idleMs?: Millis
+  readonly connectionsMax?: number
+  readonly connectionsPerHostMax?: number
+}
+
+export interface ControllerStart {
+  readonly world: World
+  readonly config: ControllerConfig
+  /** The log folder (metadata.log.dir), in which `__cluster_metadata-0` lies or is made. */
+  readonly folder: string
+  readonly log: Logger
+}
+
+const RETRY_MS = 1000
+const SNAPSHOT_BYTES = 20 * 1024 * 1024
+const SNAPSHOT_INTERVAL_MS = 3_600_000
+const IDLE_MS = 600_000
+const UNBOUNDED = 2_147_483_647
+
+/** The folder belongs to a quorum that this node cannot lead alone; the message says which. */
+export class QuorumError extends Error {
+  override readonly name = 'QuorumError'
+}
+
+export interface FetchedLog {
+  readonly answer: FetchAnswer
+  /** From the offset that was asked for; undefined when there is nothing. */
+  readonly range: LogRange | undefined
+}
+
+/**
+ * A controller of the quorum: performs what raft and the controller's machine decide, on its log, its file `quorum-state`
+ * and its listener.
+ */
+export class Controller {
+  readonly #world: World
+  readonly #config: ControllerConfig
+  readonly #folder: string
+  readonly #logger: Logger
+  readonly #log: MetadataLog
+  readonly #raft: Raft
+  readonly #wakeUp: WakeUp
+  readonly #incarnationId: Uuid
+  readonly #bootstrap: Bootstrap
+  readonly #fetches = new Map<
+    number,
+    { readonly fetch: RaftFetch; readonly maxBytes: number; resolve(f: FetchedLog): void }
+  >()
+  #server: Server | undefined
+  #term: Term | undefined
+  /** What the log said when it was last read; the next term's machine grows out of it. */
+  #folded: Folded | undefined
+  #lastCall = 0
+  #stopped = false
+  #snapshotAt: Millis | undefined
+  #bytesAtSnapshot = 0
+  #snapshotting = false
+  #settled: { resolve(): void; reject(error: unknown): void } | undefined
+
+  private constructor(
+    start: ControllerStart,
+    log: MetadataLog,
+    folded: Folded,
+    state: QuorumState,
+    bootstrap: Bootstrap,
+  ) {
+    const { world, config } = start
+    this.#world = world
+    this.#config = config
+    this.#folder = start.folder
+    this.#logger = start.log
+    this.#log = log
+    this.#folded = folded
+    this.#bootstrap = bootstrap
+    this.#incarnationId = uuidFromRandom(into => world.random.fill(into))
+    const { nodeId, directoryId } = config
+    const voters = votersOf(config, folded)
+    this.#raft = new Raft({ nodeId, directoryId, voters, state, log, retryMs: RETRY_MS })
+    this.#wakeUp = new WakeUp(world.clock, () => this.#tick())
+  }
+
+  /**
+   * Resolves when it listens and leads. Rejects with a StorageError or WorldError when disk or network refuse, with a
+   * QuorumError when the folder is another quorum's, with a QuorumStateError when its vote is unreadable.
+   */
+  static async start(start: ControllerStart): Promise<Controller> {
+    const { world, config, folder } = start
+    const { segmentBytes } = config
+    const log = await MetadataLog.open({
+      disk: world.disk,
+      clock: world.clock,
+      log: start.log,
+      folder,
+      ...(segmentBytes !== undefined && { segmentBytes }),
+    })
+    let controller: Controller | undefined
+    try {
+      const [folded, state, bootstrap] = await Promise.all([
+        log.fold(),
+        readQuorumState(world.disk, log.folder),
+        readBootstrap(world.disk, folder, config.features ?? SUPPORTED_FEATURES),
+      ])
+      refuseForeign(config, folded)
+      controller = new Controller(start, log, folded, state, bootstrap)
+      await controller.#listen()
+      await controller.#stand()
+      return controller
+    } catch (error) {
+      if (controller === undefined) await log.close()
+      else await controller.stop()
+      throw error
+    }
+  }
+
+  /** Where it listens, with the port that was given for port 0. */
+  get address(): Address {
+    const address = this.#server?.address
+    if (address === undefined) throw new QuorumError('the controller does not listen')
+    return address
+  }
+
+  get nodeId(): NodeId {
+    return this.#config.nodeId
+  }
+
+  get clusterId(): string {
+    return this.#config.clusterId
+  }
+
+  get features(): ReadonlyMap<string, FeatureRange> {
+    return this.#config.features ?? SUPPORTED_FEATURES
+  }
+
+  get configs(): BrokerConfigs {
+    return this.#config.configs
+  }
+
+  get isActive(): boolean {
+    return this.#term !== undefined
+  }
+
+  /** The newest metadata that this controller knows, committed or not; undefined between terms. */
+  get image(): MetadataImage | undefined {
+    return this.#term?.machine.image ?? this.#folded?.image
+  }
+
+  get kraftVersion(): number {
+    return this.#term?.kraftVersion ?? this.#folded?.kraftVersion ?? 0
+  }
+
+  get epoch(): number {
+    return this.#raft.epoch
+  }
+
+  get leaderId(): NodeId {
+    return this.#raft.leaderId
+  }
+
+  get highWatermark(): number {
+    return this.#raft.highWatermark
+  }
+
+  get logStartOffset(): number {
+    return this.#log.startOffset
+  }
+
+  get nextOffset(): number {
+    return this.#log.nextOffset
+  }
+
+  /** How others reach this controller. */
+  get endpoint(): VoterEndpoint {
+    const { listener, advertisedHost } = this.#config
+    const { host, port } = this.address
+    const isAny = host === '' || host === '0.0.0.0' || host === '::'
+    const own = listener.address.host === '' || isAny ? 'localhost' : listener.address.host
+    return { name: listener.name, host: advertisedHost ?? own, port }
+  }
+
+  /** Voters and observers with times on the wall clock, -1 for never. */
+  replicas(): { readonly voters: readonly ReplicaProgress[]; readonly observers: readonly ReplicaProgress[] } {
+    const { clock } = this.#world
+    const now = clock.monotonic()
+    const shift = clock.now() - now
+    const onWall = (replica: ReplicaProgress): ReplicaProgress => ({
+      ...replica,
+      lastFetchAt: replica.lastFetchAt === undefined ? -1 : Math.round(replica.lastFetchAt + shift),
+      lastCaughtUpAt: replica.lastCaughtUpAt === undefined ? -1 : Math.round(replica.lastCaughtUpAt + shift),
+    })
+    return {
+      voters: this.#raft.voterProgress(now).map(onWall),
+      observers: this.#raft.observerProgress(now).map(onWall),
+    }
+  }
+
+  /** For ApiVersions. kraft.version is raft's own and no record of the metadata. */
+  featureState() {
+    const { image, kraftVersion } = this
+    const finalized = new Map(image?.features)
+    if (kraftVersion > 0) finalized.set('kraft.version', kraftVersion)
+    return { supported: this.features, finalized, epoch: image?.offset ?? -1 }
+  }
+
+  freshId(): Uuid {
+    return uuidFromRandom(into => this.#world.random.fill(into))
+  }
+
+  /** Decides a command. The answer comes when it is certain; rejects with a NotControllerError. */
+  submit<Kind extends CommandKind>(command: CommandOf<Kind>): Promise<AnswerOf<Kind>> {
+    const term = this.#term
+    if (term === undefined) return Promise.reject(new NotControllerError('this node is not the active controller'))
+    const answer = term.submit<Kind>(command)
+    this.#afterAppend(term)
+    return answer
+  }
+
+  /** A Fetch of the metadata log: waits as long as there is nothing new and the fetch allows. */
+  fetch(fetch: RaftFetch, maxBytes: number, caller: Caller): Promise<FetchedLog> {
+    const call = ++this.#lastCall
+    return new Promise(resolve => {
+      this.#fetches.set(call, { fetch, maxBytes, resolve })
+      this.#step({ kind: 'fetch', call, fetch })
+      if (!this.#fetches.has(call)) return
+      caller.whenGone(() => {
+        if (this.#fetches.delete(call)) this.#step({ kind: 'call-gone', call })
+      })
+    })
+  }
+
+  findSnapshot(endOffset: number, epoch: number): SnapshotFile | undefined {
+    return this.#log.findSnapshot({ endOffset, epoch })
+  }
+
+  /** Stops serving, writes down what a quick start needs. */
+  async stop(): Promise<void> {
+    if (this.#stopped) return
+    this.#stopped = true
+    this.#wakeUp.stop()
+    this.#term?.end()
+    this.#term = undefined
+    await this.#server?.close()
+    await this.#log.close()
+  }
+
+  async #listen(): Promise<void> {
+    const { listener, limits, idleMs, connectionsMax, connectionsPerHostMax } = this.#config
+    const { network, clock } = this.#world
+    this.#server = await Server.listen(
+      {
+        name: listener.name,
+        address: listener.address,
+        service: controllerService(this),
+        limits: limits ?? DEFAULT_CONNECTION_LIMITS,
+        idleMs: idleMs ?? IDLE_MS,
+        connectionsMax: connectionsMax ?? UNBOUNDED,
+        connectionsPerHostMax: connectionsPerHostMax ?? UNBOUNDED,
+      },
+      network,
+      clock,
+      this.#logger,
+    )
+  }
+
+  #stand(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#settled = { resolve, reject }
+      this.#step({ kind: 'start' })
+    })
+  }
+
+  #step(event: RaftEvent): void {
+    if (this.#stopped) return
+    for (const effect of this.#raft.step(event, this.#world.clock.monotonic())) this.#perform(effect)
+    this.#arm()
+  }
+
+  #perform(effect: RaftEffect): void {
+    switch (effect.kind) {
+      case 'store-state':
+        void this.#storeState(effect.state)
+        return
+      case 'lead':
+        this.#lead(effect)
+        return
+      case 'commit':
+        this.#term?.committed(effect.highWatermark)
+        this.#settled?.resolve()
+        this.#settled = undefined
+        return
+      case 'resign':
+        this.#term?.end()
+        this.#term = undefined
+        return
+      case 'answer': {
+        const waiting = this.#fetches.get(effect.call)
+        this.#fetches.delete(effect.call)
+        if (waiting !== undefined) this.#answerFetch(waiting, effect.answer)
+        return
+      }
+      default:
+        unreachable(effect)
+    }
+  }
+
+  /** The vote and, after a term that failed, the metadata as the log has it: both are needed before a term begins. */
+  async #storeState(state: QuorumState): Promise<void> {
+    const { disk } = this.#world
+    try {
+      this.#folded ??= await this.#log.fold()
+      const voterIds = this.#raft.voters.map(({ id }) => id)
+      await writeQuorumState(disk, this.#log.folder, state, this.#nextKraftVersion(this.#folded), voterIds)
+    } catch (error) {
+      this.#storageFailed(error)
+      return
+    }
+    this.#step({ kind: 'state-stored', state })
+  }
+
+  /** A new cluster has voters as records; one with a fixed list keeps it. */
+  #nextKraftVersion(folded: Folded): number {
+    return this.#log.endOffset === 0 ? 1 : folded.kraftVersion
+  }
+
+  #lead({ epoch, voters, grantingVoters }: Extract<RaftEffect, { kind: 'lead' }>): void {
+    const folded = this.#folded
+    if (folded === undefined) throw new QuorumError('a term begins with the metadata of the log')
+    const { nodeId, clusterId, configs, sessionTimeoutMs, leaderBalanceIntervalMs, directoryId } = this.#config
+    const kraftVersion = this.#nextKraftVersion(folded)
+    const records = [leaderChangeRecord(nodeId, voters, grantingVoters)]
+    let current = voters
+    if (kraftVersion > 0) {
+      const self = soleVoter(nodeId, directoryId, [this.endpoint])
+      const known = folded.voters?.[0]
+      const isInLog = this.#log.endOffset > 0
+      if (!isInLog) records.push(kraftVersionRecord(kraftVersion))
+      if (!isInLog || known === undefined || !sameVoter(known, self)) records.push(votersRecord([self]))
+      current = [self]
+    }
+    const options: ControllerOptions = {
+      nodeId,
+      clusterId,
+      features: this.features,
+      configs,
+      sessionTimeoutMs,
+      leaderBalanceIntervalMs,
+      voterIds: () => this.#raft.voters.map(({ id }) => id),
+    }
+    const term = new Term({
+      epoch,
+      machine: new ControllerMachine(options, folded.image),
+      log: this.#log,
+      clock: this.#world.clock,
+      voters: current,
+      kraftVersion,
+      stored: () => this.#step({ kind: 'log-stored', endOffset: this.#log.durableOffset }),
+      failed: error => this.#storageFailed(error),
+    })
+    this.#term = term
+    // From now on the image is ahead of the log, so that after a failure it is read again.
+    this.#folded = undefined
+    this.#bytesAtSnapshot = -folded.bytes
+    this.#log.beginEpoch(epoch)
+    term.control(log => log.appendControl(epoch, records))
+    this.#raft.step({ kind: 'voters-changed', voters: current }, this.#world.clock.monotonic())
+    this.#begin(term)
+    this.#logger.info({ epoch, nodeId, offset: this.#log.nextOffset }, 'this node is the active controller')
+  }
+
+  /** What every term begins with; nobody waits for its answers, and a term that ends before is begun again. */
+  #begin(term: Term): void {
+    const ignore = () => {}
+    const { nodeId } = this.#config
+    if (this.#log.endOffset === 0 && this.#bootstrap !== undefined) term.write(this.#bootstrap)
+    term.submit<'activate'>({ kind: 'activate' }).catch(ignore)
+    const request = {
+      controllerId: nodeId,
+      incarnationId: this.#incarnationId,
+      zkMigrationReady: false,
+      listeners: [{ ...this.endpoint, securityProtocol: 0 }],
+      features: [...this.features].map(([name, { min, max }]) => ({
+        name,
+        minSupportedVersion: min,
+        maxSupportedVersion: max,
+      })),
+    }
+    term.submit<'register-controller'>({ kind: 'register-controller', request, version: 0 }).catch(ignore)
+    this.#afterAppend(term)
+  }
+
+  #storageFailed(error: unknown): void {
+    if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
+    if (this.#stopped) return
+    this.#logger.error(
+      { folder: this.#log.folder, reason: error.message },
+      'the metadata log cannot be written, so this controller steps down; it tries again every second. Check the disk',
+    )
+    this.#step({ kind: 'storage-failed' })
+    this.#settled?.reject(error)
+    this.#settled = undefined
+  }
+
+  #answerFetch(
+    waiting: { fetch: RaftFetch; maxBytes: number; resolve(f: FetchedLog): void },
+    answer: FetchAnswer,
+  ): void {
+    const { fetch, maxBytes, resolve } = waiting
+    if (answer.errorCode !== 0 || answer.position.kind !== 'valid' || answer.upTo <= fetch.offset) {
+      resolve({ answer, range: undefined })
+      return
+    }
+    // Asked for in this turn: what was judged to be there still is.
+    const range = this.#log.read(fetch.offset, maxBytes, answer.upTo)
+    if (range instanceof Promise) range.then(found => resolve({ answer, range: found }))
+    else resolve({ answer, range })
+  }
+
+  #tick(): void {
+    if (this.#stopped) return
+    const now = this.#world.clock.monotonic()
+    const raftAt = this.#raft.wakeAt()
+    if (raftAt !== undefined && raftAt <= now) this.#step({ kind: 'tick' })
+    const term = this.#term
+    if (term !== undefined) {
+      const termAt = term.machine.wakeAt()
+      if (termAt !== undefined && termAt <= now) term.submit<'tick'>({ kind: 'tick' }).catch(() => {})
+      if (this.#snapshotAt !== undefined && this.#snapshotAt <= now) this.#takeSnapshot(term)
+      this.#afterAppend(term)
+    }
+    this.#arm()
+  }
+
+  #arm(): void {
+    if (this.#stopped) return
+    this.#wakeUp.arm(this.#raft.wakeAt(), this.#term?.machine.wakeAt(), this.#snapshotAt)
+  }
+
+  /** Decides whether it is time for a snapshot, and when it will be. */
+  #afterAppend(term: Term): void {
+    const { snapshotBytes = SNAPSHOT_BYTES, snapshotIntervalMs = SNAPSHOT_INTERVAL_MS } = this.#config
+    const bytes = term.appendedBytes - this.#bytesAtSnapshot
+    if (bytes >= snapshotBytes) this.#takeSnapshot(term)
+    else if (bytes > 0 && snapshotIntervalMs > 0)
+      this.#snapshotAt ??= this.#world.clock.monotonic() + snapshotIntervalMs
+    this.#arm()
+  }
+
+  /** The image is written down now, and stored as a snapshot when all that it holds is committed. */
+  #takeSnapshot(term: Term): void {
+    if (this.#snapshotting || term.machine.image.inTransaction) return
+    this.#snapshotting = true
+    this.#snapshotAt = undefined
+    this.#bytesAtSnapshot = term.appendedBytes
+    const { machine, kraftVersion, voters, lastTimestamp } = term
+    const { id, parts } = this.#log.snapshotOf({ image: machine.image, kraftVersion, voters, lastTimestamp })
+    const { epoch } = term
+    term
+      .whenCommitted()
+      .then(() => this.#log.storeSnapshot(id, parts, this.highWatermark))
+      .then(
+        () => this.#logger.info({ endOffset: id.endOffset, epoch }, 'wrote a snapshot of the metadata'),
+        (error: unknown) => {
+          if (error instanceof NotControllerError) return
+          if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
+          this.#logger.warn(
+            { folder: this.#folder, reason: error.message },
+            'no snapshot of the metadata could be written',
+          )
+        },
+      )
+      .finally(() => {
+        this.#snapshotting = false
+      })
+  }
+}
+
+function votersOf(config: ControllerConfig, folded: Folded): readonly Voter[] {
+  const { nodeId, directoryId } = config
+  return folded.voters ?? [soleVoter(nodeId, folded.kraftVersion > 0 ? directoryId : ZERO_UUID, [])]
+}
+
+/** Several voters come with the next release: this one leads alone, and never in the place of others. */
+function refuseForeign({ nodeId, directoryId }: ControllerConfig, { voters, voterIds }: Folded): void {
+  const ids = voters?.map(({ id }) => id) ?? voterIds ?? [nodeId]
+  if (ids.length !== 1 || ids[0] !== nodeId) {
+    throw new QuorumError(
+      `the metadata log belongs to a quorum of the nodes ${ids.join(', ')}; node ${nodeId} can only lead a quorum of itself alone`,
+    )
+  }
+  const recorded = voters?.[0]?.directoryId
+  if (recorded !== undefined && recorded !== ZERO_UUID && recorded !== directoryId) {
+    throw new QuorumError(
+      `the metadata log names the folder ${recorded} as this node's voter, and meta.properties says ${directoryId}; put back the meta.properties that belongs to it`,
+    )
+  }
+}

@@ -1,0 +1,258 @@
+import { assert } from '#base/assert.ts'
+import { type Epoch, GiB, type Millis, type Offset } from '#base/units.ts'
+import { METADATA_TOPIC_ID } from '#base/uuid.ts'
+import { MetadataImage } from '#core/metadata/image.ts'
+import { decodeMetadataRecord, encodeMetadataRecord, type MetadataRecord } from '#core/metadata/record.ts'
+import type { LogView, SnapshotId } from '#core/raft/log-view.ts'
+import type { Voter } from '#core/raft/quorum.ts'
+import { batchesOf, isControl, lastOffset, leaderEpoch, maxTimestamp } from '#records/batch.ts'
+import { BatchBuilder } from '#records/builder.ts'
+import { buildControlBatch, type ControlRecord } from '#records/control.ts'
+import { recordsOf } from '#records/records.ts'
+import { NO_FOLD } from '#storage/batch-fold.ts'
+import { overwriteFile } from '#storage/files.ts'
+import { Log, type LogRange } from '#storage/log.ts'
+import { LOG_CONFIG_DEFAULT, type LogConfig } from '#storage/log-config.ts'
+import type { Clock, Disk, Logger } from '#world/world.ts'
+import { decodeQuorumRecord } from './control-records.ts'
+import { buildSnapshot } from './metadata-snapshot.ts'
+import { type SnapshotFile, Snapshots } from './snapshots.ts'
+
+export const METADATA_FOLDER = '__cluster_metadata-0'
+
+const READ_BYTES = 4 * 1024 * 1024
+
+export interface MetadataLogOptions {
+  readonly disk: Disk
+  readonly clock: Clock
+  readonly log: Logger
+  /** The log folder that holds `__cluster_metadata-0`. */
+  readonly folder: string
+  /** `metadata.log.segment.bytes` and `.ms` */
+  readonly segmentBytes?: number
+  readonly segmentMs?: Millis
+}
+
+/** What the log says: the metadata, and beside it raft's own. */
+export interface Folded {
+  readonly image: MetadataImage
+  readonly kraftVersion: number
+  /** Undefined where no record names them: a fixed list, or an empty log. */
+  readonly voters: readonly Voter[] | undefined
+  /** Of the last LeaderChange. */
+  readonly voterIds: readonly number[] | undefined
+  readonly lastTimestamp: Millis
+  /** Bytes of the log behind the snapshot. */
+  readonly bytes: number
+}
+
+interface Folding {
+  readonly image: MetadataImage
+  kraftVersion: number
+  voters: readonly Voter[] | undefined
+  voterIds: readonly number[] | undefined
+  lastTimestamp: Millis
+  bytes: number
+}
+
+/** The folder `__cluster_metadata-0`: a log whose appends are durable when they are acknowledged, and its snapshots. */
+export class MetadataLog implements LogView {
+  readonly folder: string
+  readonly #log: Log
+  readonly #snapshots: Snapshots
+  readonly #clock: Clock
+
+  private constructor(folder: string, log: Log, snapshots: Snapshots, clock: Clock) {
+    this.folder = folder
+    this.#log = log
+    this.#snapshots = snapshots
+    this.#clock = clock
+  }
+
+  /** Rejects with a StorageError or a WorldError. */
+  static async open(options: MetadataLogOptions): Promise<MetadataLog> {
+    const { disk, clock, log: logger } = options
+    const folder = `${options.folder}/${METADATA_FOLDER}`
+    await disk.makeFolder(folder)
+    const identity = `${folder}/partition.metadata`
+    if ((await disk.readFile(identity)) === undefined) {
+      await overwriteFile(disk, identity, Buffer.from(`version: 0\ntopic_id: ${METADATA_TOPIC_ID}`))
+      await disk.syncFolder(folder)
+      await disk.syncFolder(options.folder)
+    }
+    const snapshots = await Snapshots.open(disk, folder, logger)
+    const config: LogConfig = {
+      ...LOG_CONFIG_DEFAULT,
+      segmentBytes: options.segmentBytes ?? GiB,
+      segmentMs: options.segmentMs ?? LOG_CONFIG_DEFAULT.segmentMs,
+      retentionMs: -1,
+      flushMessages: 1,
+    }
+    const log = await Log.open({
+      disk,
+      clock,
+      log: logger,
+      folder,
+      config,
+      fold: NO_FOLD,
+      // All of it is read anyway to fold it, so all of it may be checked.
+      recoveryPoint: 0,
+      clean: false,
+      startOffset: snapshots.earliest?.endOffset ?? 0,
+    })
+    const { latest } = snapshots
+    if (latest !== undefined && latest.endOffset > log.endOffset) await log.truncateFullyAndStartAt(latest.endOffset)
+    return new MetadataLog(folder, log, snapshots, clock)
+  }
+
+  get startOffset(): Offset {
+    return this.#log.startOffset
+  }
+
+  get nextOffset(): Offset {
+    return this.#log.nextOffset
+  }
+
+  get endOffset(): Offset {
+    return this.#log.endOffset
+  }
+
+  get durableOffset(): Offset {
+    return this.#log.durableOffset
+  }
+
+  get lastEpoch(): Epoch {
+    return Math.max(this.#log.latestEpoch ?? 0, this.#snapshots.latest?.epoch ?? 0)
+  }
+
+  get earliestSnapshot(): SnapshotId | undefined {
+    return this.#snapshots.earliest
+  }
+
+  get latestSnapshot(): SnapshotId | undefined {
+    return this.#snapshots.latest
+  }
+
+  findSnapshot(id: SnapshotId): SnapshotFile | undefined {
+    return this.#snapshots.find(id)
+  }
+
+  endOffsetForEpoch(epoch: Epoch): SnapshotId | undefined {
+    const end = this.#log.endOffsetForEpoch(epoch)
+    return end === undefined || end.leaderEpoch < 0 ? undefined : { endOffset: end.endOffset, epoch: end.leaderEpoch }
+  }
+
+  /** Reads the latest snapshot and all of the log behind it. */
+  async fold(): Promise<Folded> {
+    const image = new MetadataImage()
+    const folding: Folding = {
+      image,
+      kraftVersion: 0,
+      voters: undefined,
+      voterIds: undefined,
+      lastTimestamp: 0,
+      bytes: 0,
+    }
+    const { latest } = this.#snapshots
+    const snapshot = latest === undefined ? undefined : this.#snapshots.find(latest)
+    if (snapshot !== undefined) {
+      const bytes = await this.#snapshots.read(snapshot)
+      foldBatches(bytes, folding, () => snapshot.id.endOffset - 1)
+    }
+    let from = Math.max(latest?.endOffset ?? 0, this.startOffset)
+    while (from < this.endOffset) {
+      const range = await this.read(from, READ_BYTES, this.endOffset)
+      if (range === undefined) break
+      const bytes = await this.#log.readBytes(range)
+      foldBatches(bytes, folding, offset => offset, from)
+      folding.bytes += bytes.length
+      from = range.nextOffset
+    }
+    return folding
+  }
+
+  read(from: Offset, maxBytes: number, upTo: Offset): LogRange | undefined | Promise<LogRange | undefined> {
+    return this.#log.read(from, maxBytes, upTo, true)
+  }
+
+  /** From here on what is appended is of this epoch. */
+  beginEpoch(epoch: Epoch): void {
+    this.#log.assignEpoch(epoch, this.nextOffset)
+  }
+
+  appendControl(
+    epoch: Epoch,
+    records: readonly ControlRecord[],
+  ): { readonly bytes: number; readonly done: Promise<void> } {
+    const timestamp = this.#clock.now()
+    return this.#append(buildControlBatch({ baseOffset: this.nextOffset, leaderEpoch: epoch, timestamp }, records))
+  }
+
+  /** One batch, so all of them or none. Durable when the promise resolves; rejects with a StorageError. */
+  appendRecords(
+    epoch: Epoch,
+    records: readonly MetadataRecord[],
+  ): { readonly bytes: number; readonly done: Promise<void> } {
+    assert(records.length > 0, 'a batch has records')
+    const timestamp = this.#clock.now()
+    const builder = new BatchBuilder({ baseOffset: this.nextOffset, leaderEpoch: epoch })
+    for (const record of records) builder.append(timestamp, null, encodeMetadataRecord(record))
+    return this.#append(builder.build())
+  }
+
+  #append(batch: Buffer): { readonly bytes: number; readonly done: Promise<void> } {
+    return { bytes: batch.length, done: this.#log.append(batch, 0, batch.length) }
+  }
+
+  /** The bytes of a snapshot of what this image is now: of everything below `nextOffset`. */
+  snapshotOf(folded: Pick<Folded, 'image' | 'kraftVersion' | 'voters' | 'lastTimestamp'>): {
+    readonly id: SnapshotId
+    readonly parts: Buffer[]
+  } {
+    const id = { endOffset: this.nextOffset, epoch: this.lastEpoch }
+    const { image, kraftVersion, voters = [], lastTimestamp } = folded
+    const records = image.snapshotRecords()
+    const now = this.#clock.now()
+    return { id, parts: buildSnapshot({ records, kraftVersion, voters, epoch: id.epoch, lastTimestamp, now }) }
+  }
+
+  /**
+   * Stores a snapshot, all of which must be committed. The snapshot before it stays, for those who are reading it, and so
+   * does the log behind that one; what is older goes.
+   */
+  async storeSnapshot(id: SnapshotId, parts: readonly Uint8Array[], highWatermark: Offset): Promise<void> {
+    assert(id.endOffset <= highWatermark, 'a snapshot holds only what is committed')
+    await this.#snapshots.write(id, parts)
+    await this.#snapshots.prune()
+    // Segments go as a whole: here begins the one that stays when this snapshot is the older of the two.
+    await this.#log.roll()
+    const start = this.#snapshots.earliest?.endOffset ?? 0
+    if (start > this.startOffset) this.#log.deleteRecordsBefore(start)
+    await this.#log.retain(this.#clock.now(), highWatermark)
+  }
+
+  async close(): Promise<void> {
+    await this.#log.close()
+    await this.#snapshots.close()
+  }
+}
+
+function foldBatches(bytes: Buffer, into: Folding, offsetOf: (offset: Offset) => Offset, from: Offset = 0): void {
+  for (const at of batchesOf(bytes)) {
+    if (lastOffset(bytes, at) < from) continue
+    const epoch = leaderEpoch(bytes, at)
+    into.lastTimestamp = maxTimestamp(bytes, at)
+    if (isControl(bytes, at)) {
+      for (const record of recordsOf(bytes, at)) {
+        const control = decodeQuorumRecord(record)
+        if (control?.type === 'kraftVersion') into.kraftVersion = control.level
+        else if (control?.type === 'kraftVoters') into.voters = control.voters
+        else if (control?.type === 'leaderChange') into.voterIds = control.voterIds
+      }
+      continue
+    }
+    for (const { offset, value } of recordsOf(bytes, at)) {
+      if (value !== null && offset >= from) into.image.apply(decodeMetadataRecord(value), offsetOf(offset), epoch)
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import type { Epoch, Millis } from '#base/units.ts'
+import { encodeMetadataRecord, type MetadataRecord } from '#core/metadata/record.ts'
+import type { Voter } from '#core/raft/quorum.ts'
+import { BatchBuilder } from '#records/builder.ts'
+import { buildControlBatch, type ControlRecord } from '#records/control.ts'
+import { kraftVersionRecord, snapshotFooterRecord, snapshotHeaderRecord, votersRecord } from './control-records.ts'
+
+const BATCH_BYTES_MAX = 1024 * 1024
+
+export interface SnapshotContent {
+  readonly records: Iterable<MetadataRecord>
+  readonly kraftVersion: number
+  readonly voters: readonly Voter[]
+  readonly epoch: Epoch
+  /** Time of the last record that the snapshot stands for. */
+  readonly lastTimestamp: Millis
+  readonly now: Millis
+}
+
+/**
+ * A snapshot's bytes (KIP-630): batches with offsets of their own from 0: the header, with kraft.version 1 also that
+ * version and the voters (KIP-853), the records, the footer.
+ */
+export function buildSnapshot({ records, kraftVersion, voters, epoch, lastTimestamp, now }: SnapshotContent): Buffer[] {
+  const parts: Buffer[] = []
+  let offset = 0
+  const control = (...controls: ControlRecord[]) => {
+    parts.push(buildControlBatch({ baseOffset: offset, leaderEpoch: epoch, timestamp: now }, controls))
+    offset += controls.length
+  }
+  const header = snapshotHeaderRecord(lastTimestamp)
+  if (kraftVersion > 0) control(header, kraftVersionRecord(kraftVersion), votersRecord(voters))
+  else control(header)
+
+  let builder = new BatchBuilder({ baseOffset: offset, leaderEpoch: epoch, bytesMax: BATCH_BYTES_MAX })
+  const cut = () => {
+    if (builder.recordsCount === 0) return
+    offset += builder.recordsCount
+    parts.push(builder.build())
+    builder = new BatchBuilder({ baseOffset: offset, leaderEpoch: epoch, bytesMax: BATCH_BYTES_MAX })
+  }
+  for (const record of records) {
+    const value = encodeMetadataRecord(record)
+    if (!builder.wouldFit(now, null, value)) cut()
+    builder.append(now, null, value)
+  }
+  cut()
+  control(snapshotFooterRecord())
+  return parts
+}

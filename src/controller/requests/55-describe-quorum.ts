@@ -1,0 +1,70 @@
+import { CLUSTER_METADATA_TOPIC } from '#core/metadata/topic-name.ts'
+import type { ReplicaProgress } from '#core/raft/quorum.ts'
+import { type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, errorText } from '#protocol/errors.ts'
+import type { Controller } from '../controller.ts'
+
+/**
+ * DescribeQuorum (55), versions 0-2. Leader, epoch, high watermark, and how far voters and observers are (KIP-595, 836,
+ * 853). Observers that were silent for five minutes are left out.
+ */
+export function describeQuorum(controller: Controller): ServedApi {
+  return serve({
+    api: API.DescribeQuorum,
+    handle({ topics }) {
+      const partition = topics[0]?.partitions[0]?.partitionIndex
+      const isOne = topics.length === 1 && topics[0]?.partitions.length === 1
+      if (!isOne || topics[0]?.topicName !== CLUSTER_METADATA_TOPIC || partition !== 0) {
+        const errorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        const errorMessage = errorText(errorCode)
+        return {
+          errorCode: ErrorCode.NONE,
+          topics: topics.map(({ topicName, partitions }) => ({
+            topicName,
+            partitions: partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode, errorMessage })),
+          })),
+        }
+      }
+      const topicName = CLUSTER_METADATA_TOPIC
+      if (!controller.isActive) {
+        const errorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        const failed = { partitionIndex: 0, errorCode, errorMessage: errorText(errorCode) }
+        return { errorCode: ErrorCode.NONE, topics: [{ topicName, partitions: [failed] }] }
+      }
+      const { voters, observers } = controller.replicas()
+      return {
+        errorCode: ErrorCode.NONE,
+        errorMessage: '',
+        topics: [
+          {
+            topicName,
+            partitions: [
+              {
+                partitionIndex: 0,
+                errorCode: ErrorCode.NONE,
+                errorMessage: '',
+                leaderId: controller.leaderId,
+                leaderEpoch: controller.epoch,
+                highWatermark: controller.highWatermark,
+                currentVoters: voters.map(replicaState),
+                observers: observers.map(replicaState),
+              },
+            ],
+          },
+        ],
+        nodes: [{ nodeId: controller.nodeId, listeners: [controller.endpoint] }],
+      }
+    },
+  })
+}
+
+function replicaState({ id, directoryId, endOffset, lastFetchAt = -1, lastCaughtUpAt = -1 }: ReplicaProgress) {
+  return {
+    replicaId: id,
+    replicaDirectoryId: directoryId,
+    logEndOffset: endOffset,
+    lastFetchTimestamp: lastFetchAt,
+    lastCaughtUpTimestamp: lastCaughtUpAt,
+  }
+}

@@ -1,0 +1,15 @@
+import type { ServedApi } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import type { Controller } from '../controller.ts'
+import { command } from './command.ts'
+
+/**
+ * BrokerHeartbeat (63), versions 0-2. Keeps a broker's session, fences, unfences, and lets it go (KIP-631).
+ */
+export function brokerHeartbeat(controller: Controller): ServedApi {
+  return command(controller, {
+    api: API.BrokerHeartbeat,
+    command: (request, { apiVersion: version }) => ({ kind: 'broker-heartbeat', request, version }),
+    refused: (_, { errorCode }) => ({ errorCode }),
+  })
+}

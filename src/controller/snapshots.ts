@@ -1,0 +1,108 @@
+import type { Epoch, Offset } from '#base/units.ts'
+import type { SnapshotId } from '#core/raft/log-view.ts'
+import { offsetName } from '#storage/files.ts'
+import { type Disk, type File, type Logger, WorldError } from '#world/world.ts'
+
+const SUFFIX = '.checkpoint'
+const NAME = /^(\d{20})-(\d{10})\.checkpoint$/
+/** The last one, and the one before it for those who are reading it; the log begins where that one ends. */
+const KEPT = 2
+
+export interface SnapshotFile {
+  readonly id: SnapshotId
+  readonly file: File
+  readonly size: number
+}
+
+function nameOf({ endOffset, epoch }: SnapshotId): string {
+  return `${offsetName(endOffset, '')}-${String(epoch).padStart(10, '0')}${SUFFIX}`
+}
+
+/** The snapshots of the metadata log: files `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`, kept open for fetches. */
+export class Snapshots {
+  readonly #disk: Disk
+  readonly #folder: string
+  readonly #log: Logger
+  /** Oldest first. */
+  readonly #files: SnapshotFile[]
+
+  private constructor(disk: Disk, folder: string, log: Logger, files: SnapshotFile[]) {
+    this.#disk = disk
+    this.#folder = folder
+    this.#log = log
+    this.#files = files
+  }
+
+  /** Finds what is there; what a crash left half written or half deleted goes. */
+  static async open(disk: Disk, folder: string, log: Logger): Promise<Snapshots> {
+    const files: SnapshotFile[] = []
+    for (const { name } of await disk.list(folder)) {
+      if (name.endsWith(`${SUFFIX}.part`) || name.endsWith(`${SUFFIX}.deleted`)) await disk.remove(`${folder}/${name}`)
+      const match = NAME.exec(name)
+      if (match === null) continue
+      const file = await disk.open(`${folder}/${name}`, { create: false, write: false })
+      const id = { endOffset: Number(match[1]) as Offset, epoch: Number(match[2]) as Epoch }
+      files.push({ id, file, size: await file.size() })
+    }
+    files.sort((a, b) => a.id.endOffset - b.id.endOffset)
+    return new Snapshots(disk, folder, log, files)
+  }
+
+  get earliest(): SnapshotId | undefined {
+    return this.#files[0]?.id
+  }
+
+  get latest(): SnapshotId | undefined {
+    return this.#files.at(-1)?.id
+  }
+
+  find({ endOffset, epoch }: SnapshotId): SnapshotFile | undefined {
+    return this.#files.find(({ id }) => id.endOffset === endOffset && id.epoch === epoch)
+  }
+
+  async read({ file, size }: SnapshotFile): Promise<Buffer> {
+    const bytes = Buffer.allocUnsafe(size)
+    let filled = 0
+    while (filled < size) {
+      const count = await file.read(bytes.subarray(filled), filled)
+      if (count === 0)
+        throw new WorldError('EIO', `a snapshot in ${this.#folder} ended after ${filled} of ${size} bytes`)
+      filled += count
+    }
+    return bytes
+  }
+
+  /** Writes one so that it is there whole or not at all. */
+  async write(id: SnapshotId, parts: readonly Uint8Array[]): Promise<void> {
+    if (this.find(id) !== undefined) return
+    const path = `${this.#folder}/${nameOf(id)}`
+    const file = await this.#disk.open(`${path}.part`, { create: true, write: true })
+    let size = 0
+    try {
+      await file.truncate(0)
+      await file.write(parts, 0)
+      await file.sync()
+      for (const part of parts) size += part.length
+      await this.#disk.rename(`${path}.part`, path)
+      await this.#disk.syncFolder(this.#folder)
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+    this.#files.push({ id, file, size })
+  }
+
+  /** Deletes all but the last ones. */
+  async prune(): Promise<void> {
+    while (this.#files.length > KEPT) {
+      const { id, file } = this.#files.shift() as SnapshotFile
+      await this.#disk.remove(`${this.#folder}/${nameOf(id)}`)
+      await file.close()
+      this.#log.debug({ folder: this.#folder, snapshot: nameOf(id) }, 'deleted an old snapshot')
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const { file } of this.#files.splice(0)) await file.close()
+  }
+}

@@ -99,10 +99,12 @@ export class ClassicGroup {
     this.stateSince = stateSince
     for (const member of value?.members ?? []) {
       const { rebalanceTimeout, sessionTimeout, subscription } = member
-      if (this.members.has(member.memberId) || this.staticIds.has(member.groupInstanceId ?? '')) continue
+      const { memberId, groupInstanceId } = member
+      if (this.members.has(memberId)) continue
+      if (groupInstanceId !== null && this.staticIds.has(groupInstanceId)) continue
       this.add({
-        memberId: member.memberId,
-        groupInstanceId: member.groupInstanceId,
+        memberId,
+        groupInstanceId,
         clientId: member.clientId,
         clientHost: member.clientHost,
         rebalanceTimeoutMs: rebalanceTimeout === -1 ? sessionTimeout : rebalanceTimeout,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { encodeToBuffer } from '#protocol/codec.ts'
+import { ErrorCode } from '#protocol/errors.ts'
 import { DeleteGroupsResponse } from '#protocol/messages/delete-groups.ts'
 import { DescribeGroupsResponse } from '#protocol/messages/describe-groups.ts'
 import { HeartbeatResponse } from '#protocol/messages/heartbeat.ts'
@@ -130,4 +131,31 @@ test('an empty shard leads, and wants to be woken for its first sweep', () => {
   const harness = new Harness()
   assert.equal(harness.shard.wakeAt(), harness.now + DEFAULT_GROUP_CONFIG.offsetsRetentionCheckIntervalMs)
   assert.deepEqual(harness.failOver().reaction, { entries: [], replies: [] })
+})
+
+test('a client id too long to make a member id of is refused, and the group is there as after every refusal', () => {
+  const harness = new Harness()
+  const { entries, replies } = harness.do({
+    kind: 'JoinGroup',
+    call: 1,
+    version: 9,
+    clientId: 'x'.repeat(32_750),
+    clientHost: '/h',
+    memberIdSuffix: '1',
+    request: {
+      groupId: 'g',
+      sessionTimeoutMs: 10_000,
+      rebalanceTimeoutMs: 10_000,
+      memberId: '',
+      groupInstanceId: null,
+      protocolType: 'consumer',
+      protocols: [{ name: 'range', metadata: Buffer.alloc(0) }],
+      reason: null,
+    },
+  })
+  assert.equal(entries.length, 1)
+  assert.deepEqual(
+    replies.map(({ response }) => 'errorCode' in response && response.errorCode),
+    [ErrorCode.INVALID_REQUEST],
+  )
 })

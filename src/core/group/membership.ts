@@ -64,7 +64,7 @@ export class Membership {
   }
 
   join(command: JoinGroupCommand, turn: Turn) {
-    const { request, version } = command
+    const { request } = command
     const { groupId, memberId } = request
     const { minSessionTimeoutMs, maxSessionTimeoutMs } = this.#config
     if (groupId === '') return refuseJoin(command, turn, ErrorCode.INVALID_GROUP_ID)
@@ -87,10 +87,7 @@ export class Membership {
     } else if (request.groupInstanceId !== null) {
       this.#joinStatic(group, command, turn, request.groupInstanceId)
     } else {
-      const newMemberId = newId(command, command.clientId)
-      if (newMemberId === undefined) return refuseJoin(command, turn, ErrorCode.INVALID_REQUEST)
-      if (version >= 4) this.#requireMemberId(group, command, turn, newMemberId)
-      else this.#add(group, command, turn, newMemberId)
+      this.#joinDynamic(group, command, turn)
     }
     // The first sign of a group is kept: who was given a member id for it finds the group again.
     if (found === undefined) turn.entries.push(emptyGroup(group))
@@ -113,7 +110,11 @@ export class Membership {
     }
   }
 
-  #requireMemberId(group: ClassicGroup, command: JoinGroupCommand, turn: Turn, memberId: string) {
+  /** From version 4 on a new member comes twice, so that it has its id before anybody waits for it (KIP-394). */
+  #joinDynamic(group: ClassicGroup, command: JoinGroupCommand, turn: Turn) {
+    const memberId = newId(command, command.clientId)
+    if (memberId === undefined) return refuseJoin(command, turn, ErrorCode.INVALID_REQUEST)
+    if (command.version < 4) return this.#add(group, command, turn, memberId)
     if (group.pendingJoins.size >= PENDING_MEMBERS_MAX) {
       return refuseJoin(command, turn, ErrorCode.GROUP_MAX_SIZE_REACHED)
     }
@@ -300,7 +301,8 @@ export class Membership {
   #leave(group: ClassicGroup, memberId: string, groupInstanceId: string | null, turn: Turn): number {
     if (this.#rebalance.takeId(group, memberId)) return ErrorCode.NONE
     // An administrator takes static members out by their instance id alone.
-    const id = memberId === '' ? (group.staticIds.get(groupInstanceId ?? '') ?? '') : memberId
+    const byInstance = memberId === '' && groupInstanceId !== null
+    const id = byInstance ? (group.staticIds.get(groupInstanceId) ?? '') : memberId
     const errorCode = group.check(id, groupInstanceId)
     const member = group.members.get(id)
     if (errorCode !== ErrorCode.NONE || member === undefined) return errorCode

@@ -55,7 +55,7 @@ export interface DiskHost {
  * files keep what was synced and any or none of the sectors written since, names what was synced and a prefix of the changes
  * since. It never changes what was synced, never tears a name, and never lies unless told to.
  */
-export class FakeDisk implements Disk {
+export class FakeDisk {
   faults: DiskFaults = { ...NO_DISK_FAULTS }
   readonly #host: DiskHost
   readonly #names = new Names()
@@ -68,7 +68,25 @@ export class FakeDisk implements Disk {
     this.#host = host
   }
 
-  async open(path: string, { create, write }: { readonly create: boolean; readonly write: boolean }): Promise<File> {
+  /** The disk as the process that lives now sees it. After its death nothing that it asks for happens or returns. */
+  inThisLife(): Disk {
+    const life = this.#life
+    const here = <T>(operation: () => Promise<T>): Promise<T> =>
+      life === this.#life ? operation() : new Promise(() => {})
+    return {
+      open: (path, how) => here(() => this.#open(path, how)),
+      list: folder => here(() => this.#list(folder)),
+      makeFolder: folder => here(() => this.#change('makeFolder', folder, () => this.#names.makeFolder(folder))),
+      rename: (from, to) => here(() => this.#change('rename', `${from} ${to}`, () => this.#names.rename(from, to))),
+      remove: path => here(() => this.#change('remove', path, () => this.#names.remove(path))),
+      readFile: path => here(() => this.#readFile(path)),
+      syncFolder: folder => here(() => this.#syncFolder(folder)),
+      space: folder => here(() => this.#space(folder)),
+      lock: path => here(() => this.#lock(path)),
+    }
+  }
+
+  #open(path: string, { create, write }: { readonly create: boolean; readonly write: boolean }): Promise<File> {
     return this.perform({ event: 'open', path, size: 0 }, this.faults.readFails, () => {
       const inode = this.#names.open(path, create)
       inode.opened++
@@ -76,7 +94,7 @@ export class FakeDisk implements Disk {
     })
   }
 
-  list(folder: string): Promise<readonly Entry[]> {
+  #list(folder: string): Promise<readonly Entry[]> {
     return this.perform({ event: 'list', path: folder, size: 0 }, this.faults.readFails, () => {
       const entries = this.#names.list(folder)
       // In no order means in any.
@@ -90,19 +108,7 @@ export class FakeDisk implements Disk {
     })
   }
 
-  makeFolder(folder: string): Promise<void> {
-    return this.#change({ event: 'folder', path: folder, size: 0 }, () => this.#names.makeFolder(folder))
-  }
-
-  rename(from: string, to: string): Promise<void> {
-    return this.#change({ event: 'rename', path: `${from} ${to}`, size: 0 }, () => this.#names.rename(from, to))
-  }
-
-  remove(path: string): Promise<void> {
-    return this.#change({ event: 'remove', path, size: 0 }, () => this.#names.remove(path))
-  }
-
-  readFile(path: string): Promise<Uint8Array | undefined> {
+  #readFile(path: string): Promise<Uint8Array | undefined> {
     return this.perform({ event: 'readFile', path, size: 0 }, this.faults.readFails, () => {
       const node = this.#names.find(path)
       if (node instanceof Folder) throw new WorldError('EISDIR', `read ${path}: it is a folder`)
@@ -110,21 +116,21 @@ export class FakeDisk implements Disk {
     })
   }
 
-  syncFolder(folder: string): Promise<void> {
+  #syncFolder(folder: string): Promise<void> {
     return this.perform({ event: 'syncFolder', path: folder, size: 0 }, this.faults.syncFails, () => {
       if (this.faults.syncLies) this.#names.folder(folder, `sync folder ${folder}`)
       else this.#names.sync(folder)
     })
   }
 
-  space(folder: string): Promise<{ readonly free: number; readonly total: number }> {
+  #space(folder: string): Promise<{ readonly free: number; readonly total: number }> {
     return this.perform({ event: 'space', path: folder, size: 0 }, 0, () => ({
       free: this.room,
       total: this.faults.capacity,
     }))
   }
 
-  lock(path: string): Promise<Lock> {
+  #lock(path: string): Promise<Lock> {
     return this.perform({ event: 'lock', path, size: 0 }, 0, () => {
       if (this.#locks.has(path)) throw new WorldError('EBUSY', `lock ${path}: another process holds it`)
       const locks = this.#locks
@@ -167,7 +173,7 @@ export class FakeDisk implements Disk {
     for (const go of this.#stuck.splice(0)) go()
   }
 
-  #change(operation: Operation, change: () => void): Promise<void> {
+  #change(event: string, path: string, change: () => void): Promise<void> {
     const interrupted = (part: number): void => {
       try {
         if (part === 1) change()
@@ -175,7 +181,7 @@ export class FakeDisk implements Disk {
         if (!(error instanceof WorldError)) throw error
       }
     }
-    return this.perform({ ...operation, interrupted }, this.faults.writeFails, change)
+    return this.perform({ event, path, size: 0, interrupted }, this.faults.writeFails, change)
   }
 
   /** Does it after a while, or fails in that time. */
@@ -341,6 +347,7 @@ export class FakeFile implements File {
     failed?: () => void,
     interrupted?: (part: number) => void,
   ): Promise<T> {
+    if (!this.#usable) return new Promise(() => {})
     if (!this.#open && this.#holds === 0) {
       return Promise.reject(new WorldError('EBADF', `${event} ${this.#path}: the file is closed`))
     }

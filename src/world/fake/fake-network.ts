@@ -57,9 +57,12 @@ export class FakeNetwork {
 
   /** The network as seen from one machine, in the present life of its process. */
   of(node: FakeNode): Network {
+    const { life } = node
+    const here = <T>(operation: () => Promise<T>): Promise<T> =>
+      life === node.life ? operation() : new Promise(() => {})
     return {
-      listen: (address, accept) => this.#listen(node, address, accept),
-      connect: (address, timeoutMs) => this.#connect(node, address, timeoutMs),
+      listen: (address, accept) => here(() => this.#listen(node, address, accept)),
+      connect: (address, timeoutMs) => here(() => this.#connect(node, address, timeoutMs)),
     }
   }
 

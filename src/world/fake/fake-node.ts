@@ -50,6 +50,11 @@ export class FakeNode {
     return this.#powered
   }
 
+  /** Counts the lives of its process. */
+  get life(): number {
+    return this.#life
+  }
+
   /** The process dies in the middle of what it does; what it had written stays. */
   crash(): void {
     this.trace('crash')
@@ -94,25 +99,32 @@ export class FakeNode {
       clock: this.#makeClock(),
       random: this.#makeChance(),
       network: this.#network.of(this),
-      disk: this.disk,
+      disk: this.disk.inThisLife(),
       log: this.#makeLog({}),
     }
   }
 
   #makeClock(): Clock {
     const { schedule } = this.#simulation
+    const life = this.#life
+    const after = (delay: Micros, run: () => void): HeapNode<() => void> | undefined =>
+      life === this.#life ? this.after(delay, run) : undefined
     return {
       now: () => EPOCH_MS + this.clockSkewMs + Math.floor(schedule.now / 1000),
       monotonic: () => schedule.now / 1000,
       after: (delay, run): Timer => {
-        const event = this.after(delay * 1000, () => {
+        const event = after(delay * 1000, () => {
           this.trace('timer')
           run()
         })
-        return { cancel: () => schedule.cancel(event) }
+        return {
+          cancel: () => {
+            if (event !== undefined) schedule.cancel(event)
+          },
+        }
       },
       soon: run => {
-        this.after(0, run)
+        after(0, run)
       },
     }
   }

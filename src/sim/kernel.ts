@@ -1,0 +1,44 @@
+import type { Millis } from '#base/units.ts'
+import { Simulation } from '#world/fake/simulation.ts'
+
+/** Something to do in a simulation, and what must hold of it. It rejects when something does not. */
+export interface Workload {
+  readonly name: string
+  /** Deliberately broken builds that its checkers must catch, by name. */
+  readonly mutants: readonly string[]
+  run(simulation: Simulation, mutant: string | undefined): Promise<void>
+}
+
+export interface SimulationOptions {
+  readonly seed: number
+  readonly workload: Workload
+  readonly mutant?: string | undefined
+  /** Keeps a line per event; the hash is there without. */
+  readonly keepTrace?: boolean
+  /** Virtual time after which a run that has not come to its end is stuck. */
+  readonly limitMs?: Millis
+}
+
+export interface SimulationResult {
+  readonly seed: number
+  /** Of all events in order: the same for the same seed. */
+  readonly hash: string
+  readonly events: number
+  readonly virtualMs: Millis
+  readonly lines: readonly string[] | undefined
+  readonly error: Error | undefined
+}
+
+/** Runs one seed to its end. */
+export async function runSimulation(options: SimulationOptions): Promise<SimulationResult> {
+  const { seed, workload, mutant, keepTrace = false, limitMs } = options
+  const simulation = new Simulation(seed, { keepTrace })
+  let error: Error | undefined
+  try {
+    await simulation.run(workload.run(simulation, mutant), limitMs)
+  } catch (thrown) {
+    error = thrown instanceof Error ? thrown : new Error(String(thrown))
+  }
+  const { trace, schedule } = simulation
+  return { seed, hash: trace.hash, events: schedule.count, virtualMs: schedule.now / 1000, lines: trace.lines, error }
+}

@@ -20,8 +20,22 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   client: ['base', 'protocol', 'records', 'core', 'world', 'network'],
   cli: ['base', 'client', 'world/real'],
   console: ['base', 'client'],
-  sim: ['base', 'protocol', 'records', 'core', 'world', 'storage', 'network', 'broker', 'controller', 'client'],
-  'main.ts': ['base', 'broker', 'controller', 'console', 'cli', 'core', 'world'],
+  sim: [
+    'base',
+    'protocol',
+    'records',
+    'core',
+    'world',
+    'storage',
+    'network',
+    'broker',
+    'controller',
+    'client',
+    'node.ts',
+  ],
+  'node.ts': ['base', 'broker', 'controller', 'core', 'storage', 'world'],
+  'start.ts': ['node.ts', 'base', 'core', 'world'],
+  'main.ts': ['start.ts', 'cli'],
 }
 
 /** Where `node:` modules and packages may appear besides tests. */
@@ -32,7 +46,7 @@ const MAY_USE_NODE = [
   /^src\/cli\//,
   /^src\/console\//,
   /^src\/sim\/main\.ts$/,
-  /^src\/main\.ts$/,
+  /^src\/(?:main|start)\.ts$/,
 ]
 
 interface Source {

@@ -207,6 +207,11 @@ export class Broker {
     return recompressed(batch, terms)
   }
 
+  /** The log folders, and whether each works. */
+  logFolders(): readonly { readonly path: string; readonly online: boolean }[] {
+    return this.#folders.folders
+  }
+
   spaceOf(folder: string): Promise<{ readonly free: number; readonly total: number } | undefined> {
     return this.world.disk.space(folder).catch(() => undefined)
   }
@@ -386,7 +391,7 @@ export class Broker {
     }
     await this.partitions.change(delta, own)
     if (delta.deletedTopics.size > 0)
-      this.groups.topicsDeleted([...delta.deletedTopics.values()].map(({ name }) => name))
+      this.groups.topicsDeleted([...delta.deletedTopics.values()].map(({ name, id }) => ({ name, topicId: id })))
   }
 }
 

@@ -2,9 +2,15 @@ import { AssertionError } from '#base/assert.ts'
 import { ByteReader, DecodeError } from '#base/bytes.ts'
 import type { Millis } from '#base/units.ts'
 import { API, apiByKey } from '#protocol/apis.ts'
-import { decode } from '#protocol/codec.ts'
+import { decode, EncodeError } from '#protocol/codec.ts'
 import { ErrorCode } from '#protocol/errors.ts'
-import { decodeRequestHeader, encodeResponseFrame, FrameReader, type RequestHeader } from '#protocol/frames.ts'
+import {
+  decodeRequestHeader,
+  encodeResponseFrame,
+  type FrameParts,
+  FrameReader,
+  type RequestHeader,
+} from '#protocol/frames.ts'
 import type { RecordsHole } from '#protocol/schema.ts'
 import type { Address, Clock, File, Logger, Sink, Socket, WorldError } from '#world/world.ts'
 import { type Answer, type Call, type Caller, HANG_UP, NO_ANSWER, type ServedApi, type Service } from './service.ts'
@@ -235,7 +241,14 @@ export class Connection implements Sink, Caller {
   }
 
   #send(slot: Slot, answer: object): void {
-    const parts = encodeResponseFrame(slot.served.api, slot.header.apiVersion, slot.header.correlationId, answer)
+    let parts: FrameParts
+    try {
+      parts = encodeResponseFrame(slot.served.api, slot.header.apiVersion, slot.header.correlationId, answer)
+    } catch (error) {
+      if (!(error instanceof EncodeError)) throw error
+      this.#handlerFailed(slot, error)
+      return
+    }
     let buffers: Buffer[] = []
     for (const part of parts) {
       if (Buffer.isBuffer(part)) {

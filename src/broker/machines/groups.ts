@@ -1,3 +1,4 @@
+import type { Uuid } from '#base/uuid.ts'
 import type { GroupCommand, GroupReply } from '#core/group/commands.ts'
 import { partitionForGroup } from '#core/group/partition-for-group.ts'
 import { OFFSETS_TOPIC } from '#core/metadata/topic-name.ts'
@@ -53,7 +54,7 @@ export class Groups {
     return Promise.all(asked) as Promise<Extract<GroupReply, { kind: Kind }>[]>
   }
 
-  topicsDeleted(topics: readonly string[]): void {
+  topicsDeleted(topics: readonly { readonly name: string; readonly topicId: Uuid }[]): void {
     for (const shard of this.#shards.values()) shard.tell({ kind: 'TopicsDeleted', topics })
   }
 

@@ -86,7 +86,6 @@ export class MetadataFollower {
       API.Fetch,
       {
         clusterId,
-        replicaId: nodeId,
         replicaState: { replicaId: nodeId },
         maxWaitMs: FETCH_WAIT_MS,
         minBytes: 1,

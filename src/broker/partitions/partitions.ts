@@ -57,6 +57,10 @@ export class Partitions {
     }
   }
 
+  *inFolder(path: string): Generator<Partition> {
+    for (const partition of this.all()) if (partition.log.folder.startsWith(`${path}/`)) yield partition
+  }
+
   /**
    * The partition, or why it cannot be asked here. By name, by id, or by both where a session remembers the name that
    * an id had: a topic that was made anew under its name has another id.
@@ -175,6 +179,7 @@ export class Partitions {
       partition: index,
       config: topic.terms.log,
       fold,
+      highWatermark: () => opened?.highWatermark ?? 0,
     })
     opened = new Partition(topic.id, topic.name, index, log, producers, highWatermark)
     return opened

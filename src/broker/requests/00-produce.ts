@@ -157,7 +157,7 @@ class ProduceCall {
   }
 
   #nameLeader(name: string, topicId: Uuid, index: number, response: Mutable<PartitionResponse>): void {
-    if (response.errorCode !== ErrorCode.NOT_LEADER_OR_FOLLOWER) return
+    if (response.errorCode !== ErrorCode.NOT_LEADER_OR_FOLLOWER || this.#call.apiVersion < 10) return
     const image = this.#broker.metadata.image
     const topic = topicId === ZERO_UUID ? image.topicByName(name) : image.topic(topicId)
     const partition = topic?.partitions[index]

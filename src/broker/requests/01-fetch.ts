@@ -263,7 +263,7 @@ class FetchCall implements Watcher {
       errorCode: ErrorCode.NONE,
       sessionId: context.kind === 'full' || context.kind === 'incremental' ? context.session.id : 0,
       responses: [...topics.values()],
-      nodeEndpoints: this.#broker.leaderEndpoints(leaders, this.#call.caller),
+      nodeEndpoints: this.#call.apiVersion >= 16 ? this.#broker.leaderEndpoints(leaders, this.#call.caller) : [],
     }
   }
 
@@ -283,7 +283,8 @@ class FetchCall implements Watcher {
     if (partition === undefined || error !== undefined) {
       // An error ends what the session knows: the next answer without one tells everything again.
       asked.sentHighWatermark = -1
-      const movable = error === 'NOT_LEADER_OR_FOLLOWER' || error === 'FENCED_LEADER_EPOCH'
+      const movable =
+        this.#call.apiVersion >= 12 && (error === 'NOT_LEADER_OR_FOLLOWER' || error === 'FENCED_LEADER_EPOCH')
       const image = movable ? this.#broker.partitions.imageOf(asked.topic, asked.topicId, asked.index) : undefined
       return {
         partitionIndex: asked.index,

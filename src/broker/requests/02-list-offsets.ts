@@ -47,7 +47,7 @@ export function listOffsets(broker: Broker): ServedApi {
           ) {
             return refused(asked.partitionIndex, 'UNSUPPORTED_VERSION')
           }
-          return answer(broker, request, name, asked)
+          return answer(broker, request, call.apiVersion, name, asked)
         })
         topics.push({ name, partitions: await Promise.all(answers) })
       }
@@ -74,12 +74,13 @@ function namedTwice(request: ListOffsetsRequest): Set<string> {
 }
 
 function refused(partitionIndex: number, error: ErrorName): PartitionResponse {
-  return { partitionIndex, errorCode: ErrorCode[error], timestamp: -1, offset: -1, leaderEpoch: -1 }
+  return { partitionIndex, errorCode: ErrorCode[error], timestamp: -1, offset: -1 }
 }
 
 async function answer(
   broker: Broker,
   request: ListOffsetsRequest,
+  version: number,
   name: string,
   asked: AskedPartition,
 ): Promise<PartitionResponse> {
@@ -92,7 +93,8 @@ async function answer(
   const visibleEnd = request.isolationLevel === 1 ? found.lastStableOffset : found.highWatermark
   try {
     const { timestamp, offset, leaderEpoch } = await lookUp(found, asked.timestamp, visibleEnd)
-    return { partitionIndex, errorCode: ErrorCode.NONE, timestamp, offset, leaderEpoch }
+    const epoch = version >= 4 ? { leaderEpoch } : {}
+    return { partitionIndex, errorCode: ErrorCode.NONE, timestamp, offset, ...epoch }
   } catch (error) {
     if (!(error instanceof StorageError)) throw error
     return refused(partitionIndex, 'KAFKA_STORAGE_ERROR')

@@ -1,0 +1,78 @@
+import { Broker } from '#broker/broker.ts'
+import { Controller } from '#controller/controller.ts'
+import type { ServerConfig } from '#core/config/server.ts'
+import { LogFolders } from '#storage/log-folders.ts'
+import type { Address, World } from '#world/world.ts'
+
+/** One process of the cluster: a controller, a broker, or both, over the same folders. The same in every world. */
+export interface RunningNode {
+  readonly clusterId: string
+  readonly listeners: readonly { readonly name: string; readonly address: Address }[]
+  /** Resolves when everything is closed and the folders are marked as cleanly shut down. */
+  stop(): Promise<void>
+}
+
+/** Starts what `process.roles` says. Rejects with an Error whose message says what is wrong and what to do. */
+export async function startNode(world: World, config: ServerConfig): Promise<RunningNode> {
+  const { disk, clock, random, log } = world
+  for (const notice of config.notices) log.warn({}, notice)
+  const folders = await LogFolders.open({
+    disk,
+    clock,
+    random,
+    log,
+    paths: config.logDirs,
+    nodeId: config.nodeId,
+    checkpointEveryMs: config.broker.number('log.flush.offset.checkpoint.interval.ms'),
+  })
+  const controller = config.roles.controller ? await startController(world, config, folders) : undefined
+  const broker = config.roles.broker
+    ? await Broker.start({
+        world,
+        config,
+        clusterId: folders.clusterId,
+        folders,
+        controllers: () => (controller === undefined ? config.voters : [controller.address]),
+      })
+    : undefined
+  return {
+    clusterId: folders.clusterId,
+    listeners: [
+      ...(broker?.listeners ?? []),
+      ...(controller === undefined ? [] : [{ name: controller.endpoint.name, address: controller.address }]),
+    ],
+    async stop() {
+      await broker?.stop()
+      await controller?.stop()
+      await folders.close(broker?.epoch ?? -1)
+    },
+  }
+}
+
+function startController(world: World, config: ServerConfig, folders: LogFolders): Promise<Controller> {
+  const { broker: configs } = config
+  const listener = config.listeners.find(({ forControllers }) => forControllers)
+  if (listener === undefined)
+    throw new Error('process.roles contains controller, but no listener is one for controllers')
+  const place = folders.folders.find(({ path }) => path === config.metadataLogDir)
+  return Controller.start({
+    world,
+    folder: config.metadataLogDir,
+    log: world.log.child({ controller: config.nodeId }),
+    config: {
+      nodeId: config.nodeId,
+      clusterId: folders.clusterId,
+      directoryId: place?.directoryId ?? (folders.directoryIds[0] as string),
+      listener: { name: listener.name, address: { host: listener.host, port: listener.port } },
+      configs,
+      sessionTimeoutMs: configs.number('broker.session.timeout.ms'),
+      leaderBalanceIntervalMs: configs.boolean('auto.leader.rebalance.enable')
+        ? configs.number('leader.imbalance.check.interval.seconds') * 1000
+        : undefined,
+      snapshotBytes: configs.number('metadata.log.max.record.bytes.between.snapshots'),
+      snapshotIntervalMs: configs.number('metadata.log.max.snapshot.interval.ms'),
+      segmentBytes: configs.number('metadata.log.segment.bytes'),
+      idleMs: configs.number('connections.max.idle.ms'),
+    },
+  })
+}

@@ -69,7 +69,7 @@ export async function loadLog(options: LoadOptions): Promise<Loaded> {
   await inParallel(segments.slice(0, -1), 8, async segment => {
     segment.size = await (await segment.open(false)).size()
   })
-  const { endOffset, checkedFrom } = await findEnd(options, segments, epochs)
+  const { endOffset, checkedFrom } = await findEnd(options, segments, epochs, snapshots)
   if (options.startOffset > endOffset) {
     log.warn(
       { folder, startOffset: options.startOffset, endOffset },
@@ -83,7 +83,7 @@ export async function loadLog(options: LoadOptions): Promise<Loaded> {
   epochs.truncateFromStart(startOffset)
   await snapshots.removeAbove(endOffset)
   await snapshots.removeStrays(segments.map(segment => segment.baseOffset))
-  await restoreFold(options, segments, snapshots, endOffset, startOffset, checkedFrom)
+  await restoreFold(options, segments, snapshots, endOffset, checkedFrom)
   const durableOffset = options.clean ? endOffset : Math.min(endOffset, checkedFrom)
   return { segments, epochs, snapshots, startOffset, endOffset, durableOffset }
 }
@@ -129,6 +129,7 @@ async function findEnd(
   options: LoadOptions,
   segments: Segment[],
   epochs: LeaderEpochs,
+  snapshots: ProducerSnapshots,
 ): Promise<{ readonly endOffset: Offset; readonly checkedFrom: Offset }> {
   const active = segments.at(-1) as Segment
   const size = await sizeOf(active)
@@ -139,9 +140,9 @@ async function findEnd(
       { folder: options.place.folder, segment: active.baseOffset },
       'the last segment does not end in a whole batch though the last stop was clean; checking it',
     )
-    return recover(options, segments, epochs, active.baseOffset)
+    return recover(options, segments, epochs, snapshots, active.baseOffset)
   }
-  return recover(options, segments, epochs, options.recoveryPoint)
+  return recover(options, segments, epochs, snapshots, options.recoveryPoint)
 }
 
 async function sizeOf(segment: Segment): Promise<number> {
@@ -153,6 +154,7 @@ async function recover(
   options: LoadOptions,
   segments: Segment[],
   epochs: LeaderEpochs,
+  snapshots: ProducerSnapshots,
   recoveryPoint: Offset,
 ): Promise<{ readonly endOffset: Offset; readonly checkedFrom: Offset }> {
   const { place, log } = options
@@ -162,8 +164,12 @@ async function recover(
   let endOffset = (segments[first] as Segment).baseOffset
   for (let index = first; index < segments.length; index++) {
     const segment = segments[index] as Segment
-    // Offsets that the segments before it have already: a file that cannot belong to this log.
-    const damaged = segment.baseOffset < endOffset
+    // Either offsets that the segments before it have already: a file that cannot belong to this log. Or offsets are missing:
+    // compaction leaves gaps, but a power cut may take whole batches from the end of the segment before, which was sealed
+    // and not synced yet. The snapshot at the base of a segment is written after that sync.
+    const damaged =
+      segment.baseOffset < endOffset ||
+      (index > first && segment.baseOffset > endOffset && !snapshots.has(segment.baseOffset))
     const found = damaged ? undefined : await recoverSegment(options, segment, epochs, recoveryPoint)
     endOffset = Math.max(endOffset, found?.endOffset ?? endOffset)
     if (found?.cutBytes === 0) continue
@@ -238,16 +244,16 @@ export async function restoreFold(
   segments: readonly Segment[],
   snapshots: ProducerSnapshots,
   endOffset: Offset,
-  startOffset: Offset,
   recoveredFrom: Offset,
 ): Promise<void> {
   const snapshot = await snapshots.load(endOffset)
-  if (snapshot === undefined && (clean || endOffset === startOffset)) {
+  if (snapshot === undefined && clean) {
     // As in Kafka: a clean stop writes one wherever there is anything to know.
     fold.restore([], endOffset)
     return
   }
-  const from = Math.max(snapshot?.offset ?? startOffset, startOffset)
+  // Also what lies below the start offset of the log and is still there, though readers do not see it.
+  const from = snapshot?.offset ?? (segments[0] as Segment).baseOffset
   fold.restore(snapshot?.entries ?? [], from)
   if (from >= endOffset) return
   for (

@@ -136,7 +136,7 @@ export class LogFolder {
   }
 
   writeRecoveryPoints(): Promise<void> {
-    return this.#recoveryPoints.write(() => this.#offsets(0, ({ log }) => log.durableOffset))
+    return this.#recoveryPoints.write(() => this.#offsets(0, ({ log }) => log.recoveryPoint))
   }
 
   writeStartOffsets(): Promise<void> {

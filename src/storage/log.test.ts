@@ -129,7 +129,7 @@ test('recovery takes time in proportion to what was not synced', async () => {
   const rig = await openRig({}, {})
   await fill(rig, 400, 2, 500)
   await rig.log.checkpoint()
-  const recoveryPoint = rig.log.durableOffset
+  const { recoveryPoint } = rig.log
   assert.equal(recoveryPoint, 800)
   await fill(rig, 10)
   const disk = rig.disk.afterKill()

@@ -61,6 +61,7 @@ export class Log {
   readonly #folder: string
   /** The next offset when everything was last written down, or undefined when nothing was since it was opened. */
   #savedOffset: Offset
+  #recoveryPoint: Offset
   #deletions: Set<Timer> | undefined
 
   private constructor(options: LogOptions, place: SegmentPlace, loaded: Loaded) {
@@ -78,6 +79,7 @@ export class Log {
     )
     // After recovery there is something to write down, even if nothing is appended.
     this.#savedOffset = options.clean ? loaded.endOffset : -1
+    this.#recoveryPoint = loaded.durableOffset
   }
 
   static async open(options: LogOptions): Promise<Log> {
@@ -117,9 +119,14 @@ export class Log {
     return this.#writer.endOffset
   }
 
-  /** Below it everything survives a power cut: the recovery point. */
+  /** Below it everything survives a power cut. */
   get durableOffset(): Offset {
     return this.#writer.durableOffset
+  }
+
+  /** Below it everything is durable and the indexes on the disk speak of it: where recovery may begin. */
+  get recoveryPoint(): Offset {
+    return Math.min(this.#recoveryPoint, this.#writer.durableOffset)
   }
 
   get startOffset(): Offset {
@@ -404,7 +411,7 @@ export class Log {
 
   /**
    * Writes down what makes the next start short: syncs, then the indexes, epochs and producers. Nothing to do costs nothing.
-   * The recovery point of the log is its durable offset afterwards.
+   * Moves the recovery point.
    */
   async checkpoint(): Promise<void> {
     if (!this.hasUnsaved) return
@@ -419,10 +426,11 @@ export class Log {
         for (const segment of this.#segments) await segment.writeIndexes()
         await this.#writeEpochs()
         const { newest } = this.#snapshots
-        if (offset > (newest ?? this.startOffset)) {
+        if (offset > (newest ?? (this.#segments[0] as Segment).baseOffset)) {
           await this.#snapshots.write(offset, producers, this.#writer.bases())
         }
         this.#savedOffset = offset
+        this.#recoveryPoint = offset
       })
     } catch (error) {
       throw storageError(error, this.#folder)

@@ -22,6 +22,10 @@ export class ProducerSnapshots {
     if (offsets.length > 0) this.#offsets = offsets.toSorted((a, b) => a - b)
   }
 
+  has(offset: Offset): boolean {
+    return this.#offsets.includes(offset)
+  }
+
   get newest(): Offset | undefined {
     return this.#offsets.at(-1)
   }

@@ -50,6 +50,8 @@ export class Segment {
   #indexes: Indexes | undefined
   /** Loaded with the indexes of an active segment; undefined when not loaded. */
   #aborted: AbortedTransaction[] | undefined
+  /** There is a file of them; it is only made when there is something to put in. */
+  #hasTxnIndex = false
   #indexesChanged = false
   #recent: RecentBatches | undefined
   #file: File | undefined
@@ -306,21 +308,24 @@ export class Segment {
    */
   async truncate(position: number, below: Offset): Promise<Offset> {
     this.busy = true
+    const { offsets, times } = await this.indexes()
+    const aborted = await this.loadAborted()
     const file = await this.open(true)
     await file.truncate(position)
-    const { offsets, times } = await this.indexes()
+    // From here on a second attempt finds the file as it is.
+    this.size = position
+    this.unsynced = true
+    this.#indexesChanged = true
     offsets.truncateToPosition(position)
     times.truncateTo(below - this.baseOffset)
-    this.#aborted = (await this.loadAborted()).filter(transaction => transaction.lastOffset < below)
-    this.#indexesChanged = true
-    this.unsynced = true
-    if (position === 0) {
-      this.reset()
-      return this.baseOffset
-    }
-    const end = await this.#walkTail({ offsets, times }, position)
+    this.#aborted = aborted.filter(transaction => transaction.lastOffset < below)
+    let end: Offset | undefined = this.baseOffset
+    if (position === 0) this.reset()
+    else end = await this.#walkTail({ offsets, times }, position)
     assert(end !== undefined, 'what was written whole can be walked')
     this.#indexesChanged = true
+    // The files still speak of what was cut off; left so, they would be believed for what comes in its place.
+    await this.writeIndexes()
     return end
   }
 
@@ -351,6 +356,7 @@ export class Segment {
   async loadAborted(): Promise<AbortedTransaction[]> {
     if (this.#aborted !== undefined) return this.#aborted
     const bytes = await this.#place.disk.readFile(this.path(TXN_INDEX_SUFFIX))
+    if (bytes !== undefined) this.#hasTxnIndex = true
     this.#aborted ??= bytes === undefined ? [] : decodeTxnIndex(bytes)
     return this.#aborted
   }
@@ -373,7 +379,8 @@ export class Segment {
       times.append(this.#maxTimestamp, this.#maxTimestampRelative)
       await overwriteFile(disk, this.path(OFFSET_INDEX_SUFFIX), offsets.encode())
       await overwriteFile(disk, this.path(TIME_INDEX_SUFFIX), times.encode())
-      if (this.#aborted !== undefined && this.#aborted.length > 0) {
+      if (this.#aborted !== undefined && (this.#aborted.length > 0 || this.#hasTxnIndex)) {
+        this.#hasTxnIndex = true
         await overwriteFile(disk, this.path(TXN_INDEX_SUFFIX), encodeTxnIndex(this.#aborted))
       }
     } catch (error) {

@@ -109,6 +109,10 @@ export class Writer {
   #syncFailed = false
   #complainedAt: Millis | undefined
   #recovering = false
+  /** Where the log is to begin anew, while that is not done. */
+  #restarting: Offset | undefined
+  /** A segment whose file may be there, though making it failed: left behind, its name would lie about the log's end. */
+  #unborn: Segment | undefined
   #closed = false
 
   constructor(options: WriterOptions, config: LogConfig, loaded: Loaded, fresh: boolean) {
@@ -307,9 +311,10 @@ export class Writer {
     const segment = new Segment(place, baseOffset, clock.now())
     segment.reset()
     segment.busy = true
+    this.#unborn = segment
     const file = await segment.open(true)
-    // One that a failed attempt left behind.
     if ((await file.size()) > 0) await file.truncate(0)
+    this.#unborn = undefined
     segment.nameUnsynced = true
     if (old.size === 0) {
       this.#segments.pop()
@@ -459,7 +464,10 @@ export class Writer {
   async #cure(): Promise<void> {
     if (this.#closed || this.failure === undefined) return
     try {
-      await this.cutTo(this.endOffset)
+      await this.#unborn?.removeFiles(false)
+      this.#unborn = undefined
+      if (this.#restarting !== undefined) await this.restartAt(this.#restarting)
+      else await this.cutTo(this.endOffset)
       if (this.#syncFailed) await this.#rewriteUnsynced()
       await this.#probe()
     } catch (error) {
@@ -517,6 +525,7 @@ export class Writer {
     return this.#withoutSync(() => this.#cutTo(offset))
   }
 
+  /** One that fails half way makes the log fail: its cure cuts once more. */
   async #withoutSync(cut: () => Promise<void>): Promise<void> {
     await this.#background
     while (this.#syncing !== undefined) await this.#syncing.catch(ignore)
@@ -524,6 +533,9 @@ export class Writer {
     this.#cutting = cutting.catch(ignore)
     try {
       await cutting
+    } catch (error) {
+      if (this.failure === undefined) this.#fail(error, undefined)
+      throw error
     } finally {
       this.#cutting = undefined
     }
@@ -531,6 +543,7 @@ export class Writer {
 
   async #cutTo(offset: Offset): Promise<void> {
     const segments = this.#segments
+    this.endOffset = Math.min(this.endOffset, offset)
     while (segments.length > 1 && this.#active.baseOffset > offset) {
       await this.#active.removeFiles(false)
       segments.pop()
@@ -548,21 +561,28 @@ export class Writer {
 
   async #restartAt(offset: Offset): Promise<void> {
     const { place, clock } = this.#options
-    const old = this.#segments.splice(0)
-    for (const segment of old.toReversed()) await segment.removeFiles(false)
+    const segments = this.#segments
+    this.#restarting = offset
+    this.startOffset = offset
+    this.endOffset = offset
+    while (segments.length > 1) {
+      await this.#active.removeFiles(false)
+      segments.pop()
+    }
+    await this.#active.removeFiles(false)
     const segment = new Segment(place, offset, clock.now())
-    this.#segments.push(segment)
+    segments[0] = segment
     segment.reset()
     segment.busy = true
     // An empty file, because its name is all that says where the log begins.
-    await segment.open(true)
+    await (await segment.open(true)).truncate(0)
     segment.nameUnsynced = true
-    this.startOffset = offset
-    this.durableOffset = Math.min(this.durableOffset, offset)
+    await segment.writeIndexes()
     this.#epochs.clear()
     await this.#snapshots.removeAbove(-1)
     await this.#ends(offset)
     this.durableOffset = offset
+    this.#restarting = undefined
   }
 
   async #ends(end: Offset): Promise<void> {
@@ -575,7 +595,7 @@ export class Writer {
     this.startOffset = Math.min(this.startOffset, end)
     this.#epochs.truncateFromEnd(end)
     await this.#snapshots.removeAbove(end)
-    await restoreFold({ fold, clean: false }, this.#segments, this.#snapshots, end, this.startOffset, end)
+    await restoreFold({ fold, clean: false }, this.#segments, this.#snapshots, end, end)
     this.#plan()
     // Before anything is appended: a recovery point above the cut would vouch for bytes that come later.
     if (lowered) await this.#options.recoveryPointLowered?.()

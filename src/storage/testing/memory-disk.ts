@@ -187,7 +187,8 @@ export class MemoryDisk implements Disk {
     const inode = new Inode()
     inode.data = data
     inode.synced = data
-    this.#name(path, inode)
+    this.#names.set(path, inode)
+    this.#durableNames.set(path, inode)
   }
 
   /** The disk as it may be found: of what was not synced some blocks, of new names the first ones. */
@@ -196,10 +197,6 @@ export class MemoryDisk implements Disk {
     for (const apply of this.#pendingNames.slice(0, random.below(this.#pendingNames.length + 1))) apply()
     for (const folder of this.#folders) disk.#folders.add(folder)
     for (const [path, inode] of this.#durableNames) disk.put(path, torn(inode, random))
-    disk.#pendingNames.forEach(apply => {
-      apply()
-    })
-    disk.#pendingNames = []
     return disk
   }
 
@@ -219,7 +216,7 @@ function torn({ data, synced }: Inode, random: SeededRandom): Buffer {
     const end = Math.min(size, at + BLOCK)
     const same = end <= synced.length && data.subarray(at, end).equals(synced.subarray(at, end))
     if (same || random.chance(0.6)) data.copy(result, at, at, end)
-    else synced.copy(result, at, at, Math.min(end, synced.length))
+    else if (at < synced.length) synced.copy(result, at, at, Math.min(end, synced.length))
   }
   return result
 }

@@ -144,6 +144,10 @@ export class FakeDisk {
     })
   }
 
+  get usedBytes(): number {
+    return this.#names.used
+  }
+
   /** Bytes that still fit. */
   get room(): number {
     const { capacity } = this.faults
@@ -152,6 +156,16 @@ export class FakeDisk {
 
   /** The process dies: what was under way may have happened; nothing that it had open is open any more. */
   processDies(): void {
+    this.#interrupt()
+    for (const file of this.#names.files()) file.forgetFailedSyncs()
+  }
+
+  powerCut(): void {
+    this.#interrupt()
+    this.#names.powerCut(this.#host.random)
+  }
+
+  #interrupt(): void {
     for (const operation of this.#underWay) {
       if (this.#host.random.chance(0.5))
         operation.interrupted?.(this.#host.random.chance(0.5) ? 1 : this.#host.random.fraction())
@@ -160,11 +174,6 @@ export class FakeDisk {
     this.#stuck.length = 0
     this.#locks = new Set()
     this.#life++
-  }
-
-  powerCut(): void {
-    this.processDies()
-    this.#names.powerCut(this.#host.random)
   }
 
   /** Lets go of what hangs. */

@@ -92,6 +92,14 @@ export class Inode {
     for (const change of this.#changes) if (random.chance(0.5)) change.lost = true
   }
 
+  /**
+   * The next process cannot know what a sync failed to write for the one before, and finds it readable: no log survives
+   * that by itself, so it is not asked for. What was lost and not synced over yet is as if the sync had not been tried.
+   */
+  forgetFailedSyncs(): void {
+    for (const change of this.#changes) change.lost = false
+  }
+
   /** What is found after the power was cut: the durable bytes and, as chance has it, some of what came after. */
   powerCut(random: SeededRandom): void {
     const changes = this.#changes.filter(change => !change.lost)

@@ -119,14 +119,19 @@ export class Names {
     restore(this.#root)
   }
 
+  /** All files that have a name. */
+  *files(folder: Folder = this.#root): Generator<Inode> {
+    for (const node of folder.entries.values()) {
+      if (node instanceof Folder) yield* this.files(node)
+      else yield node
+    }
+  }
+
   /** Bytes in all files that have a name. */
   get used(): number {
-    const sum = (folder: Folder): number => {
-      let size = 0
-      for (const node of folder.entries.values()) size += node instanceof Folder ? sum(node) : node.content.size
-      return size
-    }
-    return sum(this.#root)
+    let size = 0
+    for (const file of this.files()) size += file.content.size
+    return size
   }
 
   #change(change: readonly Rename[]): void {

@@ -1,0 +1,68 @@
+import { parseArgs } from 'node:util'
+import { runSimulation, type Workload } from './kernel.ts'
+import { WORKLOADS } from './workloads/workloads.ts'
+
+const USAGE = `usage: npm run sim -- [--workload NAME] [--seed N] [--seeds COUNT] [--minutes M] [--mutant NAME] [--trace]
+  without --minutes or --seeds one seed is run; without --seed it begins at a random one`
+
+function number(text: string | undefined, name: string): number | undefined {
+  if (text === undefined) return undefined
+  const value = Number(text)
+  if (Number.isFinite(value) && value >= 0) return value
+  console.error(`--${name} ${text}: a number is wanted\n${USAGE}`)
+  return process.exit(2)
+}
+
+const { values } = parseArgs({
+  options: {
+    workload: { type: 'string' },
+    seed: { type: 'string' },
+    seeds: { type: 'string' },
+    minutes: { type: 'string' },
+    mutant: { type: 'string' },
+    trace: { type: 'boolean', default: false },
+  },
+})
+
+const name = values.workload ?? 'storage'
+const workload = WORKLOADS.get(name)
+if (workload === undefined || (values.mutant !== undefined && !workload.mutants.includes(values.mutant))) {
+  const known = workload === undefined ? [...WORKLOADS.keys()] : workload.mutants
+  console.error(
+    `${workload === undefined ? `--workload ${name}` : `--mutant ${values.mutant}`}: one of ${known.join(', ')}\n${USAGE}`,
+  )
+  process.exit(2)
+}
+const first = number(values.seed, 'seed') ?? crypto.getRandomValues(new Uint32Array(1))[0] ?? 1
+const minutes = number(values.minutes, 'minutes')
+const seeds = number(values.seeds, 'seeds') ?? (minutes === undefined ? 1 : Number.POSITIVE_INFINITY)
+process.exitCode = await runSeeds(workload, first, seeds, (minutes ?? Number.POSITIVE_INFINITY) * 60_000)
+
+async function runSeeds(workload: Workload, from: number, count: number, ms: number): Promise<number> {
+  const { mutant, trace } = values
+  const began = performance.now()
+  let events = 0
+  let shown = began
+  console.log(`workload ${workload.name}, first seed ${from}`)
+  for (let index = 0; index < count && performance.now() - began < ms; index++) {
+    const seed = (from + index) % 0x1_0000_0000
+    const result = await runSimulation({ seed, workload, mutant, keepTrace: trace })
+    events += result.events
+    if (trace) console.log(result.lines?.join('\n'))
+    if (result.error !== undefined) {
+      console.error(`seed ${seed} failed after ${result.events} events, ${result.virtualMs} ms of its time:`)
+      console.error(result.error.stack)
+      const broken = mutant === undefined ? '' : ` --mutant ${mutant}`
+      console.error(`\nreplay: npm run sim -- --workload ${workload.name} --seed ${seed}${broken}`)
+      return 1
+    }
+    if (count === 1) console.log(`seed ${seed}: ${result.events} events, trace ${result.hash}`)
+    if (performance.now() - shown > 10_000) {
+      shown = performance.now()
+      console.log(`${index + 1} seeds, ${events} events`)
+    }
+  }
+  const seconds = (performance.now() - began) / 1000
+  console.log(`held: ${events} events in ${seconds.toFixed(1)} s`)
+  return 0
+}

@@ -1,0 +1,204 @@
+/** A server that is measured: ours or Kafka, with what the operating system says of its process. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, openSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { API } from '#protocol/apis.ts'
+import { Connection } from './connection.ts'
+
+export const root: string = dirname(dirname(fileURLToPath(import.meta.url)))
+export const peer: string = join(root, '..', 'shared', 'peer')
+
+export type ServerKind = 'tidemark' | 'kafka'
+
+/** How our program is run: from source, as `npm start` does, or as the package that others install. */
+export type From = 'source' | 'package'
+
+export interface ServerOptions {
+  readonly kind: ServerKind
+  readonly from: From
+  /** With the inspector open, on a port of its choice. */
+  readonly inspect?: boolean
+  /** Configuration by Kafka's keys. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** Until it answers, and until it has gone after SIGTERM, in milliseconds. */
+const START_LIMIT_MS = { tidemark: 60_000, kafka: 120_000 }
+const STOP_LIMIT_MS = { tidemark: 20_000, kafka: 60_000 }
+
+/** The kernel counts processor time in these (USER_HZ, 100 on every Linux). */
+const TICKS_PER_SECOND = 100
+
+const SETTINGS = {
+  'group.initial.rebalance.delay.ms': '0',
+  'num.partitions': '4',
+  'offsets.topic.num.partitions': '50',
+}
+
+export class Server {
+  readonly kind: ServerKind
+  readonly port: number
+  readonly #dir: string
+  readonly #options: ServerOptions
+  #child: ChildProcess | undefined
+  readonly #onExit = (): void => void this.#child?.kill('SIGKILL')
+
+  private constructor(options: ServerOptions, port: number, dir: string) {
+    this.kind = options.kind
+    this.port = port
+    this.#options = options
+    this.#dir = dir
+    process.on('exit', this.#onExit)
+  }
+
+  static async create(options: ServerOptions): Promise<Server> {
+    const dir = await mkdtemp(join(tmpdir(), `tidemark-bench-${options.kind}-`))
+    return new Server(options, await freePort(), dir)
+  }
+
+  get bootstrap(): string {
+    return `127.0.0.1:${this.port}`
+  }
+
+  get #running(): ChildProcess {
+    if (this.#child?.pid === undefined) throw new Error(`${this.kind} does not run`)
+    return this.#child
+  }
+
+  /** @returns milliseconds until the first answer to Metadata that names a broker. */
+  async start(): Promise<number> {
+    const log = openSync(this.#logFile, 'a')
+    const [program, ...args] = this.#command()
+    const compiled = join(root, 'node_modules', '.cache', 'compile')
+    const env = {
+      ...process.env,
+      // The peer's script adds 10,000 to the base for its first node.
+      KAFKA_PORT_BASE: String(this.port - 10_000),
+      // As scripts/setup.js does for `npm start`.
+      ...(this.kind === 'tidemark' ? { NODE_COMPILE_CACHE: compiled } : {}),
+    }
+    if (this.kind === 'tidemark') mkdirSync(compiled, { recursive: true })
+    const began = performance.now()
+    const child = spawn(program as string, args, { stdio: ['ignore', log, log], env, cwd: this.#dir })
+    this.#child = child
+    let ended: string | undefined
+    child.on('error', error => {
+      ended = error.message
+    })
+    child.on('exit', (code, signal) => {
+      ended = `ended with ${code ?? signal}`
+    })
+    while (!(await answersMetadata(this.port))) {
+      if (ended !== undefined) throw new Error(`${this.kind} did not start, it ${ended}\n${this.lastLog()}`)
+      if (performance.now() - began > START_LIMIT_MS[this.kind])
+        throw new Error(`${this.kind} does not answer\n${this.lastLog()}`)
+      await delay(2)
+    }
+    return performance.now() - began
+  }
+
+  /** As a service manager does. @returns milliseconds until it has gone. */
+  async stop(): Promise<number> {
+    const child = this.#child
+    if (child === undefined) return 0
+    const began = performance.now()
+    if (child.exitCode === null && child.signalCode === null) {
+      const gone = new Promise(resolve => child.once('exit', resolve))
+      child.kill('SIGTERM')
+      const limit = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS[this.kind])
+      await gone
+      clearTimeout(limit)
+    }
+    this.#child = undefined
+    return performance.now() - began
+  }
+
+  /** Ends it, whatever it does, and removes its data. */
+  async remove(): Promise<void> {
+    const child = this.#child
+    this.#child = undefined
+    if (child !== undefined && child.exitCode === null && child.signalCode === null) {
+      const gone = new Promise(resolve => child.once('exit', resolve))
+      child.kill('SIGKILL')
+      await gone
+    }
+    process.off('exit', this.#onExit)
+    await rm(this.#dir, { recursive: true, force: true, maxRetries: 3 })
+  }
+
+  /** Processor time of all threads since the start, user and system, in seconds; in steps of 10 ms. */
+  cpuSeconds(): number {
+    const stat = readFileSync(`/proc/${this.#running.pid}/stat`, 'utf8')
+    // The name stands in parentheses and may hold anything; utime and stime are fields 14 and 15.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+  }
+
+  residentMiB(): number {
+    const status = readFileSync(`/proc/${this.#running.pid}/status`, 'utf8')
+    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024
+  }
+
+  lastLog(lines = 20): string {
+    return readFileSync(this.#logFile, 'utf8').split('\n').slice(-lines).join('\n')
+  }
+
+  /** Where its inspector listens, with `inspect`. */
+  inspectorUrl(): string {
+    const url = /Debugger listening on (ws:\S+)/.exec(readFileSync(this.#logFile, 'utf8'))?.[1]
+    if (url === undefined) throw new Error(`no inspector:\n${this.lastLog()}`)
+    return url
+  }
+
+  get #logFile(): string {
+    return join(this.#dir, 'server.log')
+  }
+
+  #command(): string[] {
+    const settings = Object.entries({ ...SETTINGS, ...this.#options.settings })
+    if (this.kind === 'kafka')
+      return [join(peer, 'broker'), this.#dir, '1', '1', ...settings.map(([key, value]) => `${key}=${value}`)]
+    settings.push(['listeners', `PLAINTEXT://127.0.0.1:${this.port}`], ['log.dirs', join(this.#dir, 'data')])
+    const inspect = this.#options.inspect === true ? ['--inspect=127.0.0.1:0'] : []
+    const overrides = settings.flatMap(([key, value]) => ['--override', `${key}=${value}`])
+    return [process.execPath, ...inspect, programOf(this.#options.from), 'start', ...overrides]
+  }
+}
+
+export function programOf(from: From): string {
+  return from === 'source' ? join(root, 'src', 'main.ts') : join(root, 'bin', 'tidemark.js')
+}
+
+async function answersMetadata(port: number): Promise<boolean> {
+  let connection: Connection | undefined
+  try {
+    connection = await Connection.open(port)
+    const { brokers } = await connection.ask(API.Metadata, 12, { topics: [] }, 5_000)
+    return brokers.length > 0
+  } catch {
+    return false
+  } finally {
+    connection?.close()
+  }
+}
+
+/** A port whose successor is free as well: Kafka's controller takes it. Below the ports that clients are given. */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 21_000 + Math.floor(Math.random() * 10_000)
+    if ((await isFree(port)) && (await isFree(port + 1))) return port
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
+}

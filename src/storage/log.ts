@@ -428,6 +428,8 @@ export class Log {
         const { newest } = this.#snapshots
         if (offset > (newest ?? (this.#segments[0] as Segment).baseOffset)) {
           await this.#snapshots.write(offset, producers, this.#writer.bases())
+          // A clean start believes the newest snapshot: its name has to be there.
+          await this.#options.disk.syncFolder(this.#folder)
         }
         this.#savedOffset = offset
         this.#recoveryPoint = offset

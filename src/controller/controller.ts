@@ -1,57 +1,32 @@
 import { unreachable } from '#base/assert.ts'
 import type { Millis, NodeId } from '#base/units.ts'
-import { type Uuid, uuidFromRandom, ZERO_UUID } from '#base/uuid.ts'
+import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { ControllerMachine } from '#core/metadata/controller.ts'
 import type { ControllerOptions } from '#core/metadata/controller-state.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { FeatureRange, MetadataImage } from '#core/metadata/image.ts'
-import type { QuorumState, ReplicaProgress, Voter, VoterEndpoint } from '#core/raft/quorum.ts'
+import type { SnapshotId } from '#core/raft/log-view.ts'
+import type { QuorumState, ReplicaProgress, VoterEndpoint } from '#core/raft/quorum.ts'
 import { type FetchAnswer, Raft, type RaftEffect, type RaftEvent, type RaftFetch } from '#core/raft/raft.ts'
-import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
+import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
 import { Server } from '#network/server.ts'
 import type { Caller } from '#network/service.ts'
 import type { LogRange } from '#storage/log.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import { type Address, type Logger, type World, WorldError } from '#world/world.ts'
 import { type Bootstrap, readBootstrap } from './bootstrap.ts'
+import type { ControllerConfig } from './config.ts'
 import { kraftVersionRecord, leaderChangeRecord, sameVoter, soleVoter, votersRecord } from './control-records.ts'
 import { type Folded, MetadataLog } from './metadata-log.ts'
+import { QuorumError, refuseForeign, votersOf } from './quorum-error.ts'
 import { readQuorumState, writeQuorumState } from './quorum-state.ts'
 import { controllerService } from './requests/index.ts'
 import type { SnapshotFile } from './snapshots.ts'
 import { type AnswerOf, type CommandKind, type CommandOf, NotControllerError, Term } from './term.ts'
 import { WakeUp } from './wake-up.ts'
 
-export interface ControllerConfig {
-  readonly nodeId: NodeId
-  readonly clusterId: string
-  /** `directory.id` of the folder's meta.properties. */
-  readonly directoryId: Uuid
-  /** Where to listen; port 0 takes any free one. */
-  readonly listener: { readonly name: string; readonly address: Address }
-  /** The host that others reach the listener by; the listener's own, or localhost where it listens on all interfaces. */
-  readonly advertisedHost?: string
-  /** The node's configuration: defaults of topics, and what CreateTopics and the like obey. */
-  readonly configs: BrokerConfigs
-  /** What the features may be on this node. */
-  readonly features?: ReadonlyMap<string, FeatureRange>
-  /** broker.session.timeout.ms */
-  readonly sessionTimeoutMs: Millis
-  /** leader.imbalance.check.interval.seconds; undefined where auto.leader.rebalance.enable is false. */
-  readonly leaderBalanceIntervalMs?: Millis | undefined
-  /** metadata.log.max.record.bytes.between.snapshots */
-  readonly snapshotBytes?: number
-  /** metadata.log.max.snapshot.interval.ms; 0 is never. */
-  readonly snapshotIntervalMs?: Millis
-  /** metadata.log.segment.bytes */
-  readonly segmentBytes?: number
-  readonly limits?: ConnectionLimits
-  /** connections.max.idle.ms */
-  readonly idleMs?: Millis
-  readonly connectionsMax?: number
-  readonly connectionsPerHostMax?: number
-}
+export type { ControllerConfig } from './config.ts'
 
 export interface ControllerStart {
   readonly world: World
@@ -66,11 +41,6 @@ const SNAPSHOT_BYTES = 20 * 1024 * 1024
 const SNAPSHOT_INTERVAL_MS = 3_600_000
 const IDLE_MS = 600_000
 const UNBOUNDED = 2_147_483_647
-
-/** The folder belongs to a quorum that this node cannot lead alone; the message says which. */
-export class QuorumError extends Error {
-  override readonly name = 'QuorumError'
-}
 
 export interface FetchedLog {
   readonly answer: FetchAnswer
@@ -104,7 +74,7 @@ export class Controller {
   #stopped = false
   #snapshotAt: Millis | undefined
   #bytesAtSnapshot = 0
-  #snapshotting = false
+  #snapshotting: Promise<void> | undefined
   #settled: { resolve(): void; reject(error: unknown): void } | undefined
 
   private constructor(
@@ -289,6 +259,7 @@ export class Controller {
     this.#term?.end()
     this.#term = undefined
     await this.#server?.close()
+    await this.#snapshotting
     await this.#log.close()
   }
 
@@ -496,50 +467,25 @@ export class Controller {
 
   /** The image is written down now, and stored as a snapshot when all that it holds is committed. */
   #takeSnapshot(term: Term): void {
-    if (this.#snapshotting || term.machine.image.inTransaction) return
-    this.#snapshotting = true
+    if (this.#snapshotting !== undefined || term.machine.image.inTransaction) return
     this.#snapshotAt = undefined
     this.#bytesAtSnapshot = term.appendedBytes
     const { machine, kraftVersion, voters, lastTimestamp } = term
     const { id, parts } = this.#log.snapshotOf({ image: machine.image, kraftVersion, voters, lastTimestamp })
-    const { epoch } = term
-    term
-      .whenCommitted()
-      .then(() => this.#log.storeSnapshot(id, parts, this.highWatermark))
-      .then(
-        () => this.#logger.info({ endOffset: id.endOffset, epoch }, 'wrote a snapshot of the metadata'),
-        (error: unknown) => {
-          if (error instanceof NotControllerError) return
-          if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
-          this.#logger.warn(
-            { folder: this.#folder, reason: error.message },
-            'no snapshot of the metadata could be written',
-          )
-        },
-      )
-      .finally(() => {
-        this.#snapshotting = false
-      })
+    this.#snapshotting = this.#storeSnapshot(term, id, parts).finally(() => {
+      this.#snapshotting = undefined
+    })
   }
-}
 
-function votersOf(config: ControllerConfig, folded: Folded): readonly Voter[] {
-  const { nodeId, directoryId } = config
-  return folded.voters ?? [soleVoter(nodeId, folded.kraftVersion > 0 ? directoryId : ZERO_UUID, [])]
-}
-
-/** Several voters come with the next release: this one leads alone, and never in the place of others. */
-function refuseForeign({ nodeId, directoryId }: ControllerConfig, { voters, voterIds }: Folded): void {
-  const ids = voters?.map(({ id }) => id) ?? voterIds ?? [nodeId]
-  if (ids.length !== 1 || ids[0] !== nodeId) {
-    throw new QuorumError(
-      `the metadata log belongs to a quorum of the nodes ${ids.join(', ')}; node ${nodeId} can only lead a quorum of itself alone`,
-    )
-  }
-  const recorded = voters?.[0]?.directoryId
-  if (recorded !== undefined && recorded !== ZERO_UUID && recorded !== directoryId) {
-    throw new QuorumError(
-      `the metadata log names the folder ${recorded} as this node's voter, and meta.properties says ${directoryId}; put back the meta.properties that belongs to it`,
-    )
+  async #storeSnapshot(term: Term, id: SnapshotId, parts: readonly Buffer[]): Promise<void> {
+    try {
+      await term.whenCommitted()
+      await this.#log.storeSnapshot(id, parts, this.highWatermark)
+      this.#logger.info({ ...id, nodeId: this.nodeId }, 'wrote a snapshot of the metadata')
+    } catch (error) {
+      if (error instanceof NotControllerError) return
+      if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
+      this.#logger.warn({ folder: this.#folder, reason: error.message }, 'no snapshot of the metadata could be written')
+    }
   }
 }

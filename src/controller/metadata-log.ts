@@ -13,9 +13,10 @@ import { NO_FOLD } from '#storage/batch-fold.ts'
 import { overwriteFile } from '#storage/files.ts'
 import { Log, type LogRange } from '#storage/log.ts'
 import { LOG_CONFIG_DEFAULT, type LogConfig } from '#storage/log-config.ts'
+import { StorageError } from '#storage/storage-error.ts'
 import type { Clock, Disk, Logger } from '#world/world.ts'
 import { decodeQuorumRecord } from './control-records.ts'
-import { buildSnapshot } from './metadata-snapshot.ts'
+import { buildSnapshot, isWholeSnapshot } from './metadata-snapshot.ts'
 import { type SnapshotFile, Snapshots } from './snapshots.ts'
 
 export const METADATA_FOLDER = '__cluster_metadata-0'
@@ -61,8 +62,10 @@ export class MetadataLog implements LogView {
   readonly #log: Log
   readonly #snapshots: Snapshots
   readonly #clock: Clock
+  readonly #logger: Logger
 
-  private constructor(folder: string, log: Log, snapshots: Snapshots, clock: Clock) {
+  private constructor(folder: string, log: Log, snapshots: Snapshots, { clock, log: logger }: MetadataLogOptions) {
+    this.#logger = logger
     this.folder = folder
     this.#log = log
     this.#snapshots = snapshots
@@ -102,7 +105,7 @@ export class MetadataLog implements LogView {
     })
     const { latest } = snapshots
     if (latest !== undefined && latest.endOffset > log.endOffset) await log.truncateFullyAndStartAt(latest.endOffset)
-    return new MetadataLog(folder, log, snapshots, clock)
+    return new MetadataLog(folder, log, snapshots, options)
   }
 
   get startOffset(): Offset {
@@ -153,13 +156,9 @@ export class MetadataLog implements LogView {
       lastTimestamp: 0,
       bytes: 0,
     }
-    const { latest } = this.#snapshots
-    const snapshot = latest === undefined ? undefined : this.#snapshots.find(latest)
-    if (snapshot !== undefined) {
-      const bytes = await this.#snapshots.read(snapshot)
-      foldBatches(bytes, folding, () => snapshot.id.endOffset - 1)
-    }
-    let from = Math.max(latest?.endOffset ?? 0, this.startOffset)
+    const snapshot = await this.#newestWhole()
+    if (snapshot !== undefined) foldBatches(snapshot.bytes, folding, () => snapshot.id.endOffset - 1)
+    let from = Math.max(snapshot?.id.endOffset ?? 0, this.startOffset)
     while (from < this.endOffset) {
       const range = await this.read(from, READ_BYTES, this.endOffset)
       if (range === undefined) break
@@ -169,6 +168,25 @@ export class MetadataLog implements LogView {
       from = range.nextOffset
     }
     return folding
+  }
+
+  /** A snapshot that the disk damaged is not used: the log goes back to the one before it. */
+  async #newestWhole(): Promise<{ readonly id: SnapshotId; readonly bytes: Buffer } | undefined> {
+    for (const snapshot of this.#snapshots.newestFirst()) {
+      const bytes = await this.#snapshots.read(snapshot)
+      if (isWholeSnapshot(bytes)) return { id: snapshot.id, bytes }
+      const { id } = snapshot
+      this.#logger.error(
+        { folder: this.folder, ...id },
+        'a snapshot of the metadata is damaged; using the one before it and the log. Check the disk',
+      )
+    }
+    if (this.startOffset === 0) return undefined
+    throw new StorageError(
+      'EIO',
+      this.folder,
+      `${this.folder}: the log begins at ${this.startOffset} and no snapshot is whole`,
+    )
   }
 
   read(from: Offset, maxBytes: number, upTo: Offset): LogRange | undefined | Promise<LogRange | undefined> {

@@ -56,6 +56,10 @@ export class Snapshots {
     return this.#files.at(-1)?.id
   }
 
+  newestFirst(): readonly SnapshotFile[] {
+    return this.#files.toReversed()
+  }
+
   find({ endOffset, epoch }: SnapshotId): SnapshotFile | undefined {
     return this.#files.find(({ id }) => id.endOffset === endOffset && id.epoch === epoch)
   }

@@ -217,7 +217,8 @@ class Member {
 await scenario('group of two, rebalance, commit, restart, reading on', async () => {
   const name = await topic('group', 4)
   const groupId = `kafkajs-group-${unique}`
-  const producer = kafka.producer()
+  // Idempotent, so that a retry over the restart leaves no second copy to count.
+  const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1 })
   await producer.connect()
   let sent = 0
   const send = async (count: number): Promise<void> => {

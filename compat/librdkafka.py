@@ -3,9 +3,10 @@
 import os
 import sys
 import time
+import traceback
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka import ConsumerGroupTopicPartitions, OffsetSpec
+from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -13,12 +14,14 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewPartitions,
     NewTopic,
+    OffsetSpec,
     ResourceType,
 )
 
 ADDRESS = sys.argv[1]
 UNIQUE = f"{os.getpid():x}{int(time.time() * 1000):x}"
-BASE = {"bootstrap.servers": ADDRESS, "client.id": "compat-librdkafka", "log_level": 0}
+BASE = {"bootstrap.servers": ADDRESS, "client.id": "compat-librdkafka", "log_level": 0,
+        "reconnect.backoff.max.ms": 500}
 COMPRESSIONS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 failures = 0
@@ -33,6 +36,8 @@ def scenario(name):
             print(f"ok {name}", flush=True)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the scenario's result
             failures += 1
+            if "COMPAT_STACK" in os.environ:
+                traceback.print_exc()
             said = " ⏎ ".join(f"{type(error).__name__}: {error}".splitlines())[:1500]
             print(f"failed {name}: {said}", flush=True)
 
@@ -40,9 +45,12 @@ def scenario(name):
 
 
 def restart_server():
+    global admin
     print("restart", flush=True)
     if sys.stdin.readline() == "":
         raise RuntimeError("nobody answers the request for a restart")
+    # An admin client that lived through the restart of a Kafka leaves a request to the coordinator unanswered.
+    admin = AdminClient(BASE)
 
 
 def until(what, holds, limit=30.0, meanwhile=lambda: time.sleep(0.02)):

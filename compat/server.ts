@@ -12,9 +12,10 @@ export const root: string = dirname(dirname(fileURLToPath(import.meta.url)))
 export const peer: string = join(root, '..', 'shared', 'peer')
 
 export type ServerKind = 'tidemark' | 'kafka'
+export type Settings = Readonly<Record<string, string>>
 
 /** Settings that both understand; short waits, so that a run does not consist of waiting. */
-const SETTINGS: Readonly<Record<string, string>> = {
+const SETTINGS: Settings = {
   'group.initial.rebalance.delay.ms': '0',
   'num.partitions': '3',
 }
@@ -32,20 +33,28 @@ export class Server {
   #child: ChildProcess | undefined
   readonly #onExit = (): void => void this.#child?.kill('SIGKILL')
 
-  private constructor(kind: ServerKind, port: number, dir: string, tidemark: readonly string[]) {
+  private constructor(kind: ServerKind, port: number, dir: string, tidemark: readonly string[], settings: Settings) {
     this.kind = kind
     this.port = port
     this.#dir = dir
-    this.#command = kind === 'kafka' ? kafkaCommand(dir) : tidemarkCommand(tidemark, port, dir)
+    this.#command = kind === 'kafka' ? kafkaCommand(dir, settings) : tidemarkCommand(tidemark, port, dir, settings)
     // The peer's script adds 10,000 to the base for its first node.
-    this.#env = { ...process.env, KAFKA_PORT_BASE: String(port - 10_000), KAFKA_HEAP: '-Xms512m -Xmx512m' }
+    const forPeer = { KAFKA_PORT_BASE: String(port - 10_000), KAFKA_HEAP: '-Xms512m -Xmx512m' }
+    this.#env = { ...process.env, ...(kind === 'kafka' ? forPeer : {}) }
     process.on('exit', this.#onExit)
   }
 
-  /** @param tidemark the command that runs our program; by default, from source. */
-  static async create(kind: ServerKind, tidemark = [process.execPath, join(root, 'src', 'main.ts')]): Promise<Server> {
+  /**
+   * @param tidemark the command that runs our program; by default, from source.
+   * @param settings configuration besides what every suite has.
+   */
+  static async create(
+    kind: ServerKind,
+    tidemark = [process.execPath, join(root, 'src', 'main.ts')],
+    settings: Settings = {},
+  ): Promise<Server> {
     const dir = await mkdtemp(join(tmpdir(), `tidemark-compat-${kind}-`))
-    return new Server(kind, await freePort(), dir, tidemark)
+    return new Server(kind, await freePort(), dir, tidemark, settings)
   }
 
   get address(): string {
@@ -120,15 +129,15 @@ export class Server {
   }
 }
 
-function tidemarkCommand(command: readonly string[], port: number, dir: string): string[] {
-  const settings = { ...SETTINGS, listeners: `PLAINTEXT://127.0.0.1:${port}`, 'log.dirs': join(dir, 'data') }
+function tidemarkCommand(command: readonly string[], port: number, dir: string, more: Settings): string[] {
+  const settings = { ...SETTINGS, listeners: `PLAINTEXT://127.0.0.1:${port}`, 'log.dirs': join(dir, 'data'), ...more }
   const overrides = Object.entries(settings).flatMap(([key, value]) => ['--override', `${key}=${value}`])
   return [...command, 'start', ...overrides]
 }
 
-function kafkaCommand(dir: string): string[] {
+function kafkaCommand(dir: string, more: Settings): string[] {
   // A killed broker is known again by the next one only after its session: the default would be nine seconds of waiting.
-  const settings = { ...SETTINGS, 'broker.session.timeout.ms': '2000', 'broker.heartbeat.interval.ms': '500' }
+  const settings = { ...SETTINGS, 'broker.session.timeout.ms': '2000', 'broker.heartbeat.interval.ms': '500', ...more }
   const properties = Object.entries(settings).map(([key, value]) => `${key}=${value}`)
   return [join(peer, 'broker'), dir, '1', '1', ...properties]
 }

@@ -231,6 +231,18 @@ export class Accumulator<Tag> {
     return expired
   }
 
+  /** Takes out all that waits; the caller fails it. What is under way is settled as it comes back. */
+  abandon(): ProducerBatch<Tag>[] {
+    const abandoned: ProducerBatch<Tag>[] = []
+    for (const queue of this.#queues.values()) {
+      for (const batch of queue.waiting.splice(0)) {
+        this.#finish(queue, batch, true)
+        abandoned.push(batch)
+      }
+    }
+    return abandoned
+  }
+
   /** When a batch becomes ready or expires next. */
   wakeAt(): Millis | undefined {
     let at: Millis | undefined

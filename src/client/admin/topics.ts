@@ -1,0 +1,130 @@
+import type { NodeId, Offset } from '#base/units.ts'
+import type { Uuid } from '#base/uuid.ts'
+import { CreatePartitionsRequest, CreatePartitionsResponse } from '#protocol/messages/create-partitions.ts'
+import { CreateTopicsRequest, CreateTopicsResponse } from '#protocol/messages/create-topics.ts'
+import { DeleteRecordsRequest, DeleteRecordsResponse } from '#protocol/messages/delete-records.ts'
+import { DeleteTopicsRequest, DeleteTopicsResponse } from '#protocol/messages/delete-topics.ts'
+import type { Client } from '../client.ts'
+import { brokerError, throwIfError } from '../errors.ts'
+import type { Topic } from '../metadata.ts'
+import { perLeader, type TopicPartition } from '../per-leader.ts'
+
+const CREATE_TOPICS = { request: CreateTopicsRequest, response: CreateTopicsResponse }
+const DELETE_TOPICS = { request: DeleteTopicsRequest, response: DeleteTopicsResponse }
+const CREATE_PARTITIONS = { request: CreatePartitionsRequest, response: CreatePartitionsResponse }
+const DELETE_RECORDS = { request: DeleteRecordsRequest, response: DeleteRecordsResponse }
+const TIMEOUT_MS = 30_000
+
+/** All topics, by name. */
+export async function listTopics(client: Client): Promise<Topic[]> {
+  const { topics } = await client.retrying(() => client.metadata.refresh('all'))
+  return [...topics].sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+export interface NewTopic {
+  readonly name: string
+  /** The broker's default where it is left out. */
+  readonly partitions?: number
+  readonly replicationFactor?: number
+  readonly configs?: Readonly<Record<string, string>>
+  /** Replicas by partition, in place of the two numbers. */
+  readonly assignments?: readonly (readonly NodeId[])[]
+}
+
+export interface CreatedTopic {
+  readonly name: string
+  readonly id: Uuid
+  /** -1 where the broker is too old to tell. */
+  readonly partitions: number
+  readonly replicationFactor: number
+}
+
+/** Creates a topic, or with `validateOnly` says what would come of it. Rejects with the broker's reason. */
+export async function createTopic(
+  client: Client,
+  topic: NewTopic,
+  options: { readonly validateOnly?: boolean } = {},
+): Promise<CreatedTopic> {
+  const assignments = (topic.assignments ?? []).map((brokerIds, partitionIndex) => ({ partitionIndex, brokerIds }))
+  const answer = await client.ask(
+    'any',
+    CREATE_TOPICS,
+    {
+      topics: [
+        {
+          name: topic.name,
+          numPartitions: assignments.length > 0 ? -1 : (topic.partitions ?? -1),
+          replicationFactor: assignments.length > 0 ? -1 : (topic.replicationFactor ?? -1),
+          assignments,
+          configs: Object.entries(topic.configs ?? {}).map(([name, value]) => ({ name, value })),
+        },
+      ],
+      timeoutMs: TIMEOUT_MS,
+      validateOnly: options.validateOnly ?? false,
+    },
+    { check: ({ topics }) => check(topics[0], `topic "${topic.name}"`) },
+  )
+  const created = answer.topics[0]
+  client.metadata.forget(topic.name)
+  return {
+    name: topic.name,
+    id: created?.topicId ?? '',
+    partitions: created?.numPartitions ?? -1,
+    replicationFactor: created?.replicationFactor ?? -1,
+  }
+}
+
+export async function deleteTopic(client: Client, name: string): Promise<void> {
+  await client.ask(
+    'any',
+    DELETE_TOPICS,
+    { topics: [{ name }], topicNames: [name], timeoutMs: TIMEOUT_MS },
+    { check: ({ responses }) => check(responses[0], `topic "${name}"`) },
+  )
+  client.metadata.forget(name)
+}
+
+/** Raises the number of partitions to `count`. */
+export async function createPartitions(
+  client: Client,
+  name: string,
+  count: number,
+  options: { readonly validateOnly?: boolean } = {},
+): Promise<void> {
+  const topics = [{ name, count, assignments: null }]
+  await client.ask(
+    'any',
+    CREATE_PARTITIONS,
+    { topics, timeoutMs: TIMEOUT_MS, validateOnly: options.validateOnly ?? false },
+    { check: ({ results }) => check(results[0], `topic "${name}"`) },
+  )
+  client.metadata.forget(name)
+}
+
+/** Deletes what lies before the given offsets (-1: all there is); returns the new first offset of each partition. */
+export async function deleteRecords(
+  client: Client,
+  before: readonly (TopicPartition & { readonly offset: Offset })[],
+): Promise<(TopicPartition & { readonly lowWatermark: Offset })[]> {
+  return await perLeader(client, before, async (leader, partitions) => {
+    const topics = [...Map.groupBy(partitions, each => each.topic)].map(([name, list]) => ({
+      name,
+      partitions: list.map(({ partition, offset }) => ({ partitionIndex: partition, offset })),
+    }))
+    const answer = await client.ask(leader, DELETE_RECORDS, { topics, timeoutMs: TIMEOUT_MS })
+    return answer.topics.flatMap(({ name: topic, partitions: answers }) =>
+      answers.map(({ partitionIndex: partition, errorCode, lowWatermark }) => {
+        throwIfError(errorCode, `partition ${topic}-${partition}`)
+        return { topic, partition, lowWatermark }
+      }),
+    )
+  })
+}
+
+function check(
+  answer: { readonly errorCode: number; readonly errorMessage?: string | null } | undefined,
+  about: string,
+): void {
+  const error = answer === undefined ? undefined : brokerError(answer.errorCode, about, answer.errorMessage)
+  if (error !== undefined) throw error
+}

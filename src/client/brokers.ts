@@ -1,0 +1,126 @@
+import type { NodeId } from '#base/units.ts'
+import { Channel, ChannelError, type ChannelOptions, formatAddress } from '#network/channel.ts'
+import type { Address } from '#world/world.ts'
+import type { ClientWorld } from './client.ts'
+import { ClientError, clientError } from './errors.ts'
+
+/**
+ * The connections to a cluster, one per broker and purpose: what long polls must not hold up has a connection of its
+ * own. They are made when first needed and again after they broke.
+ */
+export class Brokers {
+  readonly #world: ClientWorld
+  readonly #options: Partial<ChannelOptions>
+  readonly #bootstrap: readonly Address[]
+  #known: ReadonlyMap<NodeId, Address> = new Map()
+  readonly #channels = new Map<string, Promise<Channel>>()
+  #closed = false
+
+  constructor(world: ClientWorld, bootstrap: readonly Address[], options: Partial<ChannelOptions>) {
+    this.#world = world
+    this.#bootstrap = bootstrap
+    this.#options = options
+  }
+
+  /** Where the brokers are, as the cluster says; connections to addresses that it no longer names are closed. */
+  know(addresses: ReadonlyMap<NodeId, Address>): void {
+    for (const [id, address] of this.#known) {
+      const now = addresses.get(id)
+      if (now !== undefined && now.host === address.host && now.port === address.port) continue
+      for (const [key, channel] of this.#channels) {
+        if (!key.startsWith(`${id}/`)) continue
+        this.#channels.delete(key)
+        channel.then(
+          open => open.close(),
+          () => {},
+        )
+      }
+    }
+    this.#known = addresses
+  }
+
+  get known(): ReadonlyMap<NodeId, Address> {
+    return this.#known
+  }
+
+  /** A connection to one broker. Rejects with a ClientError. */
+  to(node: NodeId, purpose = ''): Promise<Channel> {
+    const address = this.#known.get(node)
+    if (address === undefined) {
+      return Promise.reject(
+        new ClientError('BROKER_NOT_AVAILABLE', `broker ${node} is not in the cluster's metadata`, { retriable: true }),
+      )
+    }
+    return this.#open(`${node}/${purpose}`, address)
+  }
+
+  /** A connection to any broker: one that is open, a known one, or one of the bootstrap addresses, in this order. */
+  async any(): Promise<Channel> {
+    for (const [key, channel] of this.#channels) {
+      if (key.endsWith('/')) return await channel.catch(() => this.#first())
+    }
+    return await this.#first()
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const channel of this.#channels.values()) {
+      channel.then(
+        open => open.close(),
+        () => {},
+      )
+    }
+    this.#channels.clear()
+  }
+
+  async #first(): Promise<Channel> {
+    const failures: ClientError[] = []
+    const places: [string, Address][] = [
+      ...[...this.#known].map(([id, address]): [string, Address] => [`${id}/`, address]),
+      ...this.#bootstrap.map((address): [string, Address] => [`bootstrap ${formatAddress(address)}/`, address]),
+    ]
+    for (const [key, address] of places) {
+      try {
+        return await this.#open(key, address)
+      } catch (error) {
+        if (!(error instanceof ClientError)) throw error
+        failures.push(error)
+      }
+    }
+    const [first] = failures
+    if (first !== undefined && failures.length === 1) throw first
+    const message = failures.map(failure => failure.message).join('; ')
+    throw new ClientError('CONNECTION_FAILED', message, { retriable: true, hint: first?.hint, cause: first })
+  }
+
+  #open(key: string, address: Address): Promise<Channel> {
+    if (this.#closed) return Promise.reject(new ClientError('CLOSED', 'the client is closed'))
+    const existing = this.#channels.get(key)
+    if (existing !== undefined) return existing
+    const opening = this.#dial(address)
+    this.#channels.set(key, opening)
+    const forget = (): void => {
+      if (this.#channels.get(key) === opening) this.#channels.delete(key)
+    }
+    opening.then(channel => {
+      if (this.#closed) channel.close()
+      channel.whenClosed(forget)
+    }, forget)
+    return opening
+  }
+
+  async #dial(address: Address): Promise<Channel> {
+    try {
+      const channel = await Channel.connect(this.#world, address, this.#options)
+      try {
+        await channel.negotiate()
+      } catch (error) {
+        channel.close()
+        throw error
+      }
+      return channel
+    } catch (error) {
+      throw error instanceof ChannelError ? clientError(error) : error
+    }
+  }
+}

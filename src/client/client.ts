@@ -1,0 +1,195 @@
+import type { Millis, NodeId } from '#base/units.ts'
+import type { ApiPair, Channel } from '#network/channel.ts'
+import { FindCoordinatorRequest, FindCoordinatorResponse } from '#protocol/messages/find-coordinator.ts'
+import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
+import type { Address, World } from '#world/world.ts'
+import { Brokers } from './brokers.ts'
+import { ClientError, clientError, mayRetry, throwIfError } from './errors.ts'
+import { Metadata, type Topic } from './metadata.ts'
+
+export { ClientError } from './errors.ts'
+export type { Broker, Partition, Topic } from './metadata.ts'
+
+export type ClientWorld = Pick<World, 'clock' | 'random' | 'network'>
+
+export interface ClientOptions {
+  readonly world: ClientWorld
+  /** `host:port`, several by commas, or a list. The port is 9092 where it is left out. */
+  readonly bootstrap: string | readonly string[]
+  readonly clientId: string
+  readonly connectTimeoutMs: Millis
+  readonly requestTimeoutMs: Millis
+  /** How long a call with its retries may take in all (default.api.timeout.ms). */
+  readonly callTimeoutMs: Millis
+  readonly retryBackoffMs: Millis
+  readonly retryBackoffMaxMs: Millis
+  readonly metadataMaxAgeMs: Millis
+}
+
+const DEFAULTS = {
+  bootstrap: 'localhost:9092',
+  clientId: 'tidemark',
+  connectTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  callTimeoutMs: 60_000,
+  retryBackoffMs: 100,
+  retryBackoffMaxMs: 1000,
+  metadataMaxAgeMs: 300_000,
+}
+
+const FIND_COORDINATOR = { request: FindCoordinatorRequest, response: FindCoordinatorResponse }
+
+/** Whom to ask: a broker by its id, any of them, or the one that coordinates a group. */
+export type Recipient = NodeId | 'any' | { readonly group: string }
+
+/** A client of one cluster: its connections, what it knows of the cluster, and calls with retries. */
+export class Client {
+  readonly world: ClientWorld
+  readonly options: ClientOptions
+  readonly brokers: Brokers
+  readonly metadata: Metadata
+  readonly #coordinators = new Map<string, NodeId>()
+  #closed = false
+
+  constructor(options: Partial<ClientOptions> & { readonly world: ClientWorld }) {
+    this.options = { ...DEFAULTS, ...options }
+    this.world = options.world
+    const { clientId, connectTimeoutMs, requestTimeoutMs, metadataMaxAgeMs } = this.options
+    const bootstrap = parseAddresses(this.options.bootstrap)
+    this.brokers = new Brokers(this.world, bootstrap, { clientId, connectTimeoutMs, requestTimeoutMs })
+    this.metadata = new Metadata(this.brokers, this.world.clock, metadataMaxAgeMs)
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** Asks one broker, again while that may help, and follows a coordinator that moved. Rejects with a ClientError. */
+  ask<Q extends Schema, R extends Schema>(
+    to: Recipient,
+    pair: ApiPair<Q, R>,
+    body: InputOf<Q>,
+    options: {
+      readonly timeoutMs?: Millis
+      readonly versionMax?: number
+      /** Throws where the answer as a whole is an error; one that may be retried is. */
+      readonly check?: (answer: MessageOf<R>) => void
+    } = {},
+  ): Promise<MessageOf<R>> {
+    return this.retrying(async () => {
+      try {
+        const channel = await this.channel(to)
+        const answer = await channel.ask(pair, body, options)
+        options.check?.(answer)
+        return answer
+      } catch (error) {
+        if (typeof to === 'object') this.#coordinators.delete(to.group)
+        throw clientError(error)
+      }
+    }, options.timeoutMs)
+  }
+
+  /** Does it until it succeeds, fails for good, or the time is up; then the last error is thrown. */
+  async retrying<T>(attempt: () => Promise<T>, timeoutMs: Millis = this.options.callTimeoutMs): Promise<T> {
+    const until = this.world.clock.monotonic() + timeoutMs
+    for (let failures = 0; ; failures++) {
+      try {
+        return await attempt()
+      } catch (error) {
+        const { retryBackoffMs, retryBackoffMaxMs } = this.options
+        const backoff = Math.min(retryBackoffMs * 2 ** failures, retryBackoffMaxMs)
+        if (!mayRetry(error) || this.#closed || this.world.clock.monotonic() + backoff >= until) throw error
+        // Who cannot be reached at the first attempt is more likely misspelt than restarting.
+        if (error.code === 'CONNECTION_FAILED' && this.metadata.brokers.length === 0) throw error
+        // Up to a fifth of chance, so that clients that failed together do not come back together.
+        await this.pause(backoff * (0.9 + 0.2 * this.world.random.fraction()))
+      }
+    }
+  }
+
+  async channel(to: Recipient): Promise<Channel> {
+    if (to === 'any') return await this.brokers.any()
+    if (typeof to === 'object') return await this.brokers.to(await this.coordinator(to.group), 'group')
+    if (!this.brokers.known.has(to)) await this.metadata.refresh([])
+    return await this.brokers.to(to)
+  }
+
+  /** The broker that coordinates a group, remembered until a call to it fails. */
+  async coordinator(group: string): Promise<NodeId> {
+    const known = this.#coordinators.get(group)
+    if (known !== undefined) return known
+    const channel = await this.brokers.any()
+    const answer = await channel.ask(
+      FIND_COORDINATOR,
+      (channel.versionFor(FindCoordinatorRequest) ?? 0) >= 4 ? { coordinatorKeys: [group] } : { key: group },
+    )
+    const found = answer.coordinators[0] ?? answer
+    throwIfError(found.errorCode, `group "${group}"`, found.errorMessage)
+    if (!this.brokers.known.has(found.nodeId)) await this.metadata.refresh([])
+    this.#coordinators.set(group, found.nodeId)
+    return found.nodeId
+  }
+
+  forgetCoordinator(group: string): void {
+    this.#coordinators.delete(group)
+  }
+
+  /** What is known of a topic; asks if nothing is. With `create` the broker may create it. Rejects if there is none. */
+  async topic(name: string, options: { readonly create?: boolean; readonly fresh?: boolean } = {}): Promise<Topic> {
+    const remembered = options.fresh === true ? undefined : this.metadata.remembered(name)
+    if (remembered !== undefined) return remembered
+    return await this.retrying(async () => {
+      const { topics, errors } = await this.metadata.refresh([name], options)
+      const error = errors.get(name)
+      if (error !== undefined) {
+        // Without creation under way there is nothing to wait for.
+        const final = error.code === 'UNKNOWN_TOPIC_OR_PARTITION' && options.create !== true
+        throw final ? new ClientError(error.code, `there is no topic "${name}"`, { errorCode: 3 }) : error
+      }
+      const topic = topics[0]
+      if (topic === undefined) throw new ClientError('UNKNOWN_TOPIC_OR_PARTITION', `there is no topic "${name}"`)
+      return topic
+    })
+  }
+
+  pause(ms: Millis): Promise<void> {
+    return new Promise(resolve => {
+      this.world.clock.after(ms, resolve)
+    })
+  }
+
+  close(): void {
+    this.#closed = true
+    this.brokers.close()
+  }
+}
+
+/** Dials the cluster and learns its brokers. Rejects with a ClientError that says what to check. */
+export async function connect(options: Partial<ClientOptions> & { readonly world: ClientWorld }): Promise<Client> {
+  const client = new Client(options)
+  try {
+    await client.metadata.refresh([])
+    return client
+  } catch (error) {
+    client.close()
+    throw clientError(error)
+  }
+}
+
+export function parseAddresses(text: string | readonly string[]): Address[] {
+  const parts = (typeof text === 'string' ? text.split(',') : text).map(part => part.trim()).filter(part => part !== '')
+  if (parts.length === 0) throw new ClientError('INVALID_ARGUMENT', 'no bootstrap address is given')
+  return parts.map(parseAddress)
+}
+
+function parseAddress(text: string): Address {
+  const match = /^(?:[A-Z_]+:\/\/)?(?:\[([0-9A-Fa-f:.%]+)\]|([^:[\]/\s]+))(?::(\d{1,5}))?$/.exec(text)
+  const port = match?.[3] === undefined ? 9092 : Number(match[3])
+  const host = match?.[1] ?? match?.[2]
+  if (host === undefined || port < 1 || port > 65_535) {
+    throw new ClientError('INVALID_ARGUMENT', `"${text}" is no address`, {
+      hint: 'write host:port, such as localhost:9092; several are separated by commas',
+    })
+  }
+  return { host, port }
+}

@@ -1,0 +1,223 @@
+import type { Millis, Offset } from '#base/units.ts'
+import { commitOffsets, fetchOffsets } from './admin/groups.ts'
+import type { OffsetSpec } from './admin/offsets.ts'
+import type { Client } from './client.ts'
+import { ClientError } from './errors.ts'
+import { Fetcher, type FetcherOptions } from './fetcher.ts'
+import { GroupSession } from './group-session.ts'
+import type { TopicPartition } from './per-leader.ts'
+import type { ConsumedRecord } from './records.ts'
+
+export type { ConsumedRecord } from './records.ts'
+export type { OffsetSpec, TopicPartition }
+
+export interface ConsumerOptions extends FetcherOptions {
+  readonly group: string | undefined
+  readonly groupInstanceId: string | null
+  readonly rackId: string | null
+  readonly assignors: readonly string[]
+  readonly sessionTimeoutMs: Millis
+  readonly heartbeatIntervalMs: Millis
+  readonly pollIntervalMs: Millis
+  readonly pollRecordsMax: number
+  /** Commits what the polls before handed out, every so often; 0 leaves it to `commit`. */
+  readonly autoCommitIntervalMs: Millis
+  readonly onAssigned: (partitions: readonly TopicPartition[]) => void
+  readonly onRevoked: (partitions: readonly TopicPartition[]) => void | Promise<void>
+}
+
+const DEFAULTS: ConsumerOptions = {
+  group: undefined,
+  groupInstanceId: null,
+  rackId: null,
+  isolation: 'read_uncommitted',
+  offsetReset: 'latest',
+  minBytes: 1,
+  maxWaitMs: 500,
+  fetchBytesMax: 52_428_800,
+  partitionBytesMax: 1_048_576,
+  assignors: ['range', 'cooperative-sticky'],
+  sessionTimeoutMs: 45_000,
+  heartbeatIntervalMs: 3000,
+  pollIntervalMs: 300_000,
+  pollRecordsMax: 500,
+  autoCommitIntervalMs: 5000,
+  onAssigned: () => {},
+  onRevoked: () => {},
+}
+
+/**
+ * Reads records: of partitions that it is told (`assign`), or as a member of a group (`subscribe`), which shares the
+ * partitions of its topics among its members and remembers how far it came.
+ */
+export class Consumer {
+  readonly #client: Client
+  readonly #options: ConsumerOptions
+  readonly #fetcher: Fetcher
+  #session: GroupSession | undefined
+  #failure: ClientError | undefined
+  #committedAt: Millis
+  /** What was committed last, so that nothing is committed twice. */
+  readonly #committed = new Map<string, Offset>()
+  #closed = false
+
+  constructor(client: Client, options: Partial<ConsumerOptions> = {}) {
+    this.#client = client
+    this.#options = { ...DEFAULTS, ...options }
+    this.#fetcher = new Fetcher(client, this.#options)
+    this.#committedAt = client.world.clock.monotonic()
+  }
+
+  get assignment(): readonly TopicPartition[] {
+    return this.#fetcher.partitions
+  }
+
+  /** Reads these partitions and no others. */
+  assign(partitions: readonly (TopicPartition & { readonly from: Offset | OffsetSpec })[]): void {
+    if (this.#session !== undefined) {
+      throw new ClientError('INVALID_ARGUMENT', 'a consumer that is subscribed gets its partitions from its group')
+    }
+    for (const held of this.#fetcher.partitions) this.#fetcher.remove(held)
+    for (const { topic, partition, from } of partitions) this.#fetcher.add({ topic, partition }, from)
+  }
+
+  /** Joins the group for these topics, or changes what it is subscribed to. */
+  subscribe(topics: readonly string[]): void {
+    const { group } = this.#options
+    if (group === undefined) throw new ClientError('INVALID_ARGUMENT', 'to subscribe a consumer needs a group')
+    this.#session ??= new GroupSession(
+      this.#client,
+      group,
+      { ...this.#client.options, ...this.#options },
+      {
+        revoke: partitions => this.#revoke(partitions),
+        lost: partitions => this.#drop(partitions),
+        assigned: (_, added) => void this.#begin(added),
+        failed: error => {
+          this.#failure = error
+          this.#fetcher.interrupt()
+        },
+      },
+    )
+    this.#session.subscribe(topics)
+  }
+
+  /** The next records, as soon as there are some; none when the time is up. */
+  async poll(timeoutMs: Millis = 1000): Promise<ConsumedRecord[]> {
+    if (this.#closed) throw new ClientError('CLOSED', 'the consumer is closed')
+    if (this.#failure !== undefined) throw this.#failure
+    this.#session?.polled()
+    await this.#commitSometimes()
+    const records = await this.#fetcher.poll(this.#options.pollRecordsMax, timeoutMs)
+    if (records.length === 0 && this.#failure !== undefined) throw this.#failure
+    return records
+  }
+
+  /** Every record, forever; until the loop is left or the consumer closed. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<ConsumedRecord, void, undefined> {
+    while (!this.#closed) yield* await this.poll()
+  }
+
+  /** The offset that is handed out next; undefined while that is not known. */
+  position(of: TopicPartition): Offset | undefined {
+    return this.#fetcher.position(of)
+  }
+
+  /** The end of a partition as of its last fetch; -1 before. */
+  highWatermark(of: TopicPartition): Offset {
+    return this.#fetcher.highWatermark(of)
+  }
+
+  seek(of: TopicPartition, to: Offset | OffsetSpec): void {
+    if (!this.#fetcher.partitions.some(({ topic, partition }) => topic === of.topic && partition === of.partition)) {
+      throw new ClientError('INVALID_ARGUMENT', `partition ${of.topic}-${of.partition} is not assigned`)
+    }
+    this.#fetcher.add(of, to)
+  }
+
+  /** Commits how far the application came: all that was handed out. */
+  async commit(): Promise<void> {
+    await this.#commit(this.#fetcher.partitions)
+  }
+
+  /** Commits if that is left to the consumer, leaves the group and stops. */
+  async close(): Promise<void> {
+    if (this.#closed) return
+    if (this.#session?.stable === true && this.#options.autoCommitIntervalMs > 0) await this.commit().catch(() => {})
+    this.#closed = true
+    this.#fetcher.close()
+    await this.#session?.leave()
+  }
+
+  async #commit(partitions: readonly TopicPartition[]): Promise<void> {
+    const { group } = this.#options
+    if (group === undefined) throw new ClientError('INVALID_ARGUMENT', 'to commit a consumer needs a group')
+    const offsets: (TopicPartition & { offset: Offset })[] = []
+    for (const each of partitions) {
+      const offset = this.#fetcher.position(each)
+      if (offset !== undefined && this.#committed.get(keyOf(each)) !== offset) offsets.push({ ...each, offset })
+    }
+    this.#committedAt = this.#client.world.clock.monotonic()
+    if (offsets.length === 0) return
+    try {
+      await commitOffsets(this.#client, group, offsets, this.#session?.committer)
+      for (const each of offsets) this.#committed.set(keyOf(each), each.offset)
+    } catch (error) {
+      if (error instanceof ClientError && error.errorCode !== undefined) this.#session?.commitRefused(error.errorCode)
+      throw error
+    }
+  }
+
+  async #commitSometimes(): Promise<void> {
+    const { autoCommitIntervalMs } = this.#options
+    if (this.#session?.stable !== true || autoCommitIntervalMs === 0) return
+    if (this.#client.world.clock.monotonic() - this.#committedAt < autoCommitIntervalMs) return
+    // One that fails is made up for by the next; what it says about the membership was told to the session.
+    await this.commit().catch(() => {})
+  }
+
+  async #revoke(partitions: readonly TopicPartition[]): Promise<void> {
+    try {
+      if (this.#options.autoCommitIntervalMs > 0) await this.#commit(partitions)
+      await this.#options.onRevoked(partitions)
+    } catch {
+      // The group does not wait: what was not committed is read again by the next owner.
+    } finally {
+      this.#drop(partitions)
+    }
+  }
+
+  #drop(partitions: readonly TopicPartition[]): void {
+    for (const each of partitions) {
+      this.#fetcher.remove(each)
+      this.#committed.delete(keyOf(each))
+    }
+  }
+
+  /** Begins where the group was, or where the reset says. */
+  async #begin(added: readonly TopicPartition[]): Promise<void> {
+    const { group, offsetReset } = this.#options
+    if (added.length > 0 && group !== undefined) {
+      try {
+        const committed = await fetchOffsets(this.#client, group, added)
+        const offsets = new Map(committed.map(each => [keyOf(each), each.offset]))
+        for (const each of added) {
+          // It may have been given up again while the offsets were on their way.
+          if (this.#session?.owns(each) !== true) continue
+          const offset = offsets.get(keyOf(each))
+          if (offset !== undefined) this.#committed.set(keyOf(each), offset)
+          this.#fetcher.add(each, offset ?? offsetReset)
+        }
+      } catch (error) {
+        if (error instanceof ClientError) this.#failure = error
+        else throw error
+      }
+    }
+    this.#options.onAssigned(this.#fetcher.partitions)
+    this.#fetcher.interrupt()
+  }
+}
+
+function keyOf({ topic, partition }: TopicPartition): string {
+  return `${topic}-${partition}`
+}

@@ -1,0 +1,50 @@
+import type { NodeId } from '#base/units.ts'
+import type { Client } from './client.ts'
+import { ClientError } from './errors.ts'
+
+export interface TopicPartition {
+  readonly topic: string
+  readonly partition: number
+}
+
+/** Does something with partitions at the broker that leads each, and again with fresh leaders while that may help. */
+export async function perLeader<P extends TopicPartition, R>(
+  client: Client,
+  partitions: readonly P[],
+  act: (leader: NodeId, partitions: readonly P[]) => Promise<readonly R[]>,
+): Promise<R[]> {
+  let fresh = false
+  return await client.retrying(async () => {
+    const leaders = await leadersOf(client, partitions, fresh)
+    fresh = true
+    const answers = await Promise.all([...leaders].map(([leader, list]) => act(leader, list)))
+    return answers.flat()
+  })
+}
+
+async function leadersOf<P extends TopicPartition>(
+  client: Client,
+  partitions: readonly P[],
+  fresh: boolean,
+): Promise<Map<NodeId, P[]>> {
+  const leaders = new Map<NodeId, P[]>()
+  for (const [name, list] of Map.groupBy(partitions, ({ topic }) => topic)) {
+    const topic = await client.topic(name, { fresh })
+    for (const each of list) {
+      const { leader } = topic.partitions.find(({ partition }) => partition === each.partition) ?? {}
+      if (leader === undefined) {
+        throw new ClientError('UNKNOWN_TOPIC_OR_PARTITION', `topic "${name}" has no partition ${each.partition}`, {
+          hint: `its partitions are 0 to ${topic.partitions.length - 1}`,
+        })
+      }
+      if (leader < 0) {
+        const message = `partition ${name}-${each.partition} has no leader`
+        throw new ClientError('LEADER_NOT_AVAILABLE', message, { retriable: true })
+      }
+      const known = leaders.get(leader)
+      if (known === undefined) leaders.set(leader, [each])
+      else known.push(each)
+    }
+  }
+  return leaders
+}

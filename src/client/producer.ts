@@ -1,0 +1,389 @@
+import type { Millis, NodeId, Offset } from '#base/units.ts'
+import { ZERO_UUID } from '#base/uuid.ts'
+import { Accumulator, IDEMPOTENT_IN_FLIGHT_MAX, type Outcome, type ProducerBatch } from '#core/producer/accumulator.ts'
+import { partitionForKey } from '#core/producer/murmur2.ts'
+import { StickyPartitioner } from '#core/producer/partitioner.ts'
+import type { Channel } from '#network/channel.ts'
+import { errorOf } from '#protocol/errors.ts'
+import { InitProducerIdRequest, InitProducerIdResponse } from '#protocol/messages/init-producer-id.ts'
+import { ProduceRequest, ProduceResponse } from '#protocol/messages/produce.ts'
+import type { CompressionName } from '#records/batch.ts'
+import type { Timer } from '#world/world.ts'
+import type { Client } from './client.ts'
+import { brokerError, ClientError, clientError, throwIfError } from './errors.ts'
+import type { Topic } from './metadata.ts'
+import { checkTimestamp, type NewRecord, toBytes, toHeaders } from './records.ts'
+
+const PRODUCE = { request: ProduceRequest, response: ProduceResponse }
+const INIT_PRODUCER_ID = { request: InitProducerIdRequest, response: InitProducerIdResponse }
+/** The last version that names topics by name. */
+const PRODUCE_BY_NAME_MAX = 12
+
+export interface ProducerOptions {
+  /** all: every in-sync replica has it; 1: the leader has it; 0: nobody answers. */
+  readonly acks: 'all' | 1 | 0
+  /** Whether the broker keeps order and refuses second copies; needs acks all. On unless acks is less. */
+  readonly idempotent: boolean
+  readonly batchBytes: number
+  readonly lingerMs: Millis
+  readonly bufferBytesMax: number
+  readonly requestBytesMax: number
+  readonly deliveryTimeoutMs: Millis
+  readonly requestTimeoutMs: Millis
+  /** Requests under way per broker; at most five while idempotent. */
+  readonly inFlightMax: number
+  readonly compression: CompressionName
+  /** Whether a topic that is missing may be created by the broker. */
+  readonly createTopics: boolean
+}
+
+const DEFAULTS: ProducerOptions = {
+  acks: 'all',
+  idempotent: true,
+  batchBytes: 16_384,
+  lingerMs: 5,
+  bufferBytesMax: 32 * 1024 * 1024,
+  requestBytesMax: 1_048_576,
+  deliveryTimeoutMs: 120_000,
+  requestTimeoutMs: 30_000,
+  inFlightMax: IDEMPOTENT_IN_FLIGHT_MAX,
+  compression: 'none',
+  createTopics: true,
+}
+
+/** Where a record was written. */
+export interface RecordMetadata {
+  readonly topic: string
+  readonly partition: number
+  /** -1 with acks 0, and where the broker no longer knows. */
+  readonly offset: Offset
+}
+
+/** The records of one `send`, until all are written or one has failed. */
+class Delivery {
+  readonly metadata: RecordMetadata[]
+  readonly done: Promise<RecordMetadata[]>
+  #left: number
+  readonly #resolve: (metadata: RecordMetadata[]) => void
+  readonly #reject: (error: unknown) => void
+
+  constructor(count: number) {
+    this.metadata = new Array<RecordMetadata>(count)
+    this.#left = count
+    const { promise, resolve, reject } = Promise.withResolvers<RecordMetadata[]>()
+    this.done = promise
+    this.#resolve = resolve
+    this.#reject = reject
+    if (count === 0) resolve([])
+  }
+
+  written(index: number, metadata: RecordMetadata): void {
+    this.metadata[index] = metadata
+    if (--this.#left === 0) this.#resolve(this.metadata)
+  }
+
+  failed(error: unknown): void {
+    this.#reject(error)
+  }
+}
+
+interface Tag {
+  readonly delivery: Delivery
+  readonly index: number
+}
+
+/**
+ * Sends records in batches, in order per partition. Several `send`s may be under way; call `close` to be sure that all
+ * is written and every failure was told.
+ */
+export class Producer {
+  readonly #client: Client
+  readonly #options: ProducerOptions
+  readonly #accumulator: Accumulator<Tag>
+  readonly #partitioners = new Map<string, StickyPartitioner>()
+  readonly #underWay = new Map<NodeId, number>()
+  /** Senders that wait for room, and those who wait until all is settled. */
+  #waitForRoom: (() => void)[] = []
+  #waitForEmpty: (() => void)[] = []
+  #scheduled = false
+  #timer: Timer | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+  #identifying = false
+  #refreshing = false
+  #closed = false
+
+  constructor(client: Client, options: Partial<ProducerOptions> = {}) {
+    const whole = { ...DEFAULTS, idempotent: (options.acks ?? 'all') === 'all', ...options }
+    if (whole.idempotent && whole.acks !== 'all') {
+      throw new ClientError('INVALID_ARGUMENT', 'an idempotent producer needs acks all')
+    }
+    this.#client = client
+    this.#options = {
+      ...whole,
+      inFlightMax: whole.idempotent ? Math.min(whole.inFlightMax, IDEMPOTENT_IN_FLIGHT_MAX) : whole.inFlightMax,
+    }
+    this.#accumulator = new Accumulator({
+      batchBytes: whole.batchBytes,
+      lingerMs: whole.lingerMs,
+      bufferBytesMax: whole.bufferBytesMax,
+      recordBytesMax: whole.requestBytesMax,
+      deliveryTimeoutMs: whole.deliveryTimeoutMs,
+      retryBackoffMs: client.options.retryBackoffMs,
+      retryBackoffMaxMs: client.options.retryBackoffMaxMs,
+      compression: whole.compression,
+      idempotent: whole.idempotent,
+    })
+  }
+
+  /** Resolves when all of the records are written; rejects with a ClientError when one is not. Waits while the buffer is full. */
+  async send(topic: string, records: readonly NewRecord[]): Promise<RecordMetadata[]> {
+    const delivery = new Delivery(records.length)
+    // It is awaited below, but may fail before.
+    delivery.done.catch(() => {})
+    const { createTopics: create } = this.#options
+    const known = this.#client.metadata.remembered(topic) ?? (await this.#client.topic(topic, { create }))
+    for (const [index, record] of records.entries()) await this.#append(known, record, { delivery, index })
+    return await delivery.done
+  }
+
+  /** Sends what lingers and waits until everything that was taken is settled. */
+  async flush(): Promise<void> {
+    this.#accumulator.flush()
+    if (this.#accumulator.empty) return
+    this.#schedule()
+    await new Promise<void>(resolve => this.#waitForEmpty.push(resolve))
+  }
+
+  async close(): Promise<void> {
+    await this.flush()
+    this.#closed = true
+    this.#timer?.cancel()
+  }
+
+  async #append(topic: Topic, record: NewRecord, tag: Tag): Promise<void> {
+    const key = toBytes(record.key)
+    const value = toBytes(record.value)
+    const headers = toHeaders(record.headers)
+    const timestamp = record.timestamp ?? this.#client.world.clock.now()
+    checkTimestamp(timestamp)
+    for (;;) {
+      if (this.#closed) throw new ClientError('CLOSED', 'the producer is closed')
+      const sticky = record.partition === undefined && key === null ? this.#sticky(topic.name) : undefined
+      const partition = sticky === undefined ? this.#partition(topic, record.partition, key) : this.#draw(topic, sticky)
+      const before = this.#accumulator.bufferedBytes
+      const now = this.#client.world.clock.monotonic()
+      const taken = this.#accumulator.append(topic.name, partition, { timestamp, key, value, headers }, tag, now)
+      if (taken === 'too-large') {
+        throw new ClientError('MESSAGE_TOO_LARGE', `a record is larger than ${this.#options.requestBytesMax} bytes`, {
+          hint: "raise the producer's largest request and the topic's max.message.bytes",
+        })
+      }
+      if (taken === 'taken') {
+        sticky?.appended(this.#accumulator.bufferedBytes - before, this.#accumulator.filling(topic.name, partition))
+        this.#schedule()
+        return
+      }
+      this.#schedule()
+      await new Promise<void>(resolve => this.#waitForRoom.push(resolve))
+    }
+  }
+
+  #partition(topic: Topic, wanted: number | undefined, key: Uint8Array | null): number {
+    if (wanted === undefined) return partitionForKey(key ?? new Uint8Array(0), topic.partitions.length)
+    if (Number.isInteger(wanted) && wanted >= 0 && wanted < topic.partitions.length) return wanted
+    throw new ClientError('INVALID_ARGUMENT', `topic "${topic.name}" has no partition ${wanted}`, {
+      hint: `its partitions are 0 to ${topic.partitions.length - 1}`,
+    })
+  }
+
+  #sticky(topic: string): StickyPartitioner {
+    let partitioner = this.#partitioners.get(topic)
+    if (partitioner === undefined) {
+      partitioner = new StickyPartitioner(this.#options.batchBytes)
+      this.#partitioners.set(topic, partitioner)
+    }
+    return partitioner
+  }
+
+  #draw(topic: Topic, sticky: StickyPartitioner): number {
+    const led = topic.partitions.filter(({ leader }) => leader >= 0)
+    const loads = (led.length > 0 ? led : topic.partitions).map(({ partition }) => ({
+      partition,
+      queued: this.#accumulator.queued(topic.name, partition),
+    }))
+    return sticky.partition(loads, () => this.#client.world.random.fraction())
+  }
+
+  /** Looks at what is to be sent once the records that come in this turn are in their batches. */
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    this.#client.world.clock.soon(() => {
+      this.#scheduled = false
+      this.#pump()
+    })
+  }
+
+  #pump(): void {
+    if (this.#closed) return
+    const now = this.#client.world.clock.monotonic()
+    for (const batch of this.#accumulator.expire(now)) {
+      const message = `partition ${batch.topic}-${batch.partition}: not written in ${this.#options.deliveryTimeoutMs} ms`
+      this.#fail(batch, new ClientError('TIMED_OUT', message, { retriable: true }))
+    }
+    if (this.#accumulator.needsIdentity) {
+      if (!this.#accumulator.empty) this.#identify()
+    } else this.#sendReady(now)
+    this.#watch()
+  }
+
+  #sendReady(now: Millis): void {
+    const byLeader = new Map<NodeId, { topic: string; partition: number }[]>()
+    const unknown = new Set<string>()
+    for (const { topic, partition } of this.#accumulator.ready(now)) {
+      const leader = this.#client.metadata.remembered(topic)?.partitions[partition]?.leader ?? -1
+      const list = byLeader.get(leader)
+      if (leader < 0) unknown.add(topic)
+      else if (list === undefined) byLeader.set(leader, [{ topic, partition }])
+      else list.push({ topic, partition })
+    }
+    if (unknown.size > 0) this.#refresh([...unknown])
+    for (const [leader, partitions] of byLeader) {
+      if ((this.#underWay.get(leader) ?? 0) >= this.#options.inFlightMax) continue
+      const batches = this.#accumulator.drain(partitions, this.#options.requestBytesMax, now)
+      if (batches.length > 0) void this.#produce(leader, batches)
+    }
+  }
+
+  /** Never rejects: what goes wrong is the batches' outcome. */
+  async #produce(leader: NodeId, batches: readonly ProducerBatch<Tag>[]): Promise<void> {
+    this.#underWay.set(leader, (this.#underWay.get(leader) ?? 0) + 1)
+    try {
+      const channel = await this.#client.brokers.to(leader, 'produce')
+      await this.#exchange(channel, batches)
+    } catch (error) {
+      const failure = clientError(error)
+      const final = failure instanceof ClientError && !failure.retriable ? failure : undefined
+      for (const batch of batches) this.#settle(batch, { answered: false }, final)
+      // The leader may be another one by now.
+      if (final === undefined) this.#refresh([...new Set(batches.map(({ topic }) => topic))])
+    } finally {
+      this.#underWay.set(leader, (this.#underWay.get(leader) ?? 1) - 1)
+      this.#schedule()
+    }
+  }
+
+  async #exchange(channel: Channel, batches: readonly ProducerBatch<Tag>[]): Promise<void> {
+    const { acks, requestTimeoutMs } = this.#options
+    const byTopic = Map.groupBy(batches, ({ topic }) => topic)
+    const topics = [...byTopic].map(([name, list]) => ({
+      name,
+      topicId: this.#client.metadata.remembered(name)?.id ?? ZERO_UUID,
+      partitionData: list.map(({ partition, bytes }) => ({ index: partition, records: bytes ?? null })),
+    }))
+    const cap = topics.some(({ topicId }) => topicId === ZERO_UUID) ? PRODUCE_BY_NAME_MAX : undefined
+    const version = channel.versionFor(ProduceRequest, cap)
+    if (version === undefined) throw channel.unsupported(ProduceRequest)
+    const body = { acks: acks === 'all' ? -1 : acks, timeoutMs: requestTimeoutMs, topicData: topics }
+    if (acks === 0) {
+      channel.post(ProduceRequest, version, body)
+      for (const batch of batches) this.#settle(batch, { answered: true, errorCode: 0, baseOffset: -1 })
+      return
+    }
+    const answer = await channel.call(PRODUCE, version, body, { timeoutMs: requestTimeoutMs + 5000 })
+    const answers = new Map<string, ProduceResponse['responses'][number]['partitionResponses'][number]>()
+    const nameById = new Map(topics.map(({ name, topicId }) => [topicId, name]))
+    for (const { name, topicId, partitionResponses } of answer.responses) {
+      const topic = version > PRODUCE_BY_NAME_MAX ? nameById.get(topicId) : name
+      for (const each of partitionResponses) answers.set(`${topic}-${each.index}`, each)
+    }
+    const stale = new Set<string>()
+    for (const batch of batches) {
+      const found = answers.get(`${batch.topic}-${batch.partition}`)
+      if (found === undefined) this.#settle(batch, { answered: false })
+      else {
+        const { errorCode, baseOffset, errorMessage } = found
+        if (errorCode !== 0 && errorOf(errorCode).retriable) stale.add(batch.topic)
+        const about = `partition ${batch.topic}-${batch.partition}`
+        this.#settle(batch, { answered: true, errorCode, baseOffset }, brokerError(errorCode, about, errorMessage))
+      }
+    }
+    if (stale.size > 0) this.#refresh([...stale])
+  }
+
+  #settle(batch: ProducerBatch<Tag>, outcome: Outcome, error?: ClientError): void {
+    const settlement = this.#accumulator.settle(batch, outcome, this.#client.world.clock.monotonic())
+    if (settlement.type === 'retry') return
+    if (settlement.type === 'failed') {
+      const about = `partition ${batch.topic}-${batch.partition}`
+      this.#fail(batch, error ?? brokerError(settlement.errorCode, about))
+      return
+    }
+    const { baseOffset } = settlement
+    for (const [at, { delivery, index }] of batch.tags.entries()) {
+      const offset = baseOffset < 0 ? -1 : baseOffset + at
+      delivery.written(index, { topic: batch.topic, partition: batch.partition, offset })
+    }
+    this.#settled()
+  }
+
+  #fail(batch: ProducerBatch<Tag>, error: unknown): void {
+    for (const delivery of new Set(batch.tags.map(tag => tag.delivery))) delivery.failed(error)
+    this.#settled()
+  }
+
+  #settled(): void {
+    for (const resolve of this.#waitForRoom.splice(0)) resolve()
+    if (this.#accumulator.empty) for (const resolve of this.#waitForEmpty.splice(0)) resolve()
+  }
+
+  #watch(): void {
+    const at = this.#accumulator.wakeAt()
+    // With requests under way there is a wake-up anyway, but one of another partition may be due before.
+    if (at === undefined || at >= this.#timerAt) return
+    this.#timer?.cancel()
+    this.#timerAt = at
+    // What is ready already waits for a request to come back or for metadata; both look here again, so this is no hurry.
+    const left = at - this.#client.world.clock.monotonic()
+    this.#timer = this.#client.world.clock.after(left > 0 ? Math.ceil(left) : 50, () => {
+      this.#timerAt = Number.POSITIVE_INFINITY
+      this.#pump()
+    })
+  }
+
+  #identify(): void {
+    if (this.#identifying) return
+    this.#identifying = true
+    this.#client
+      .ask(
+        'any',
+        INIT_PRODUCER_ID,
+        { transactionalId: null, transactionTimeoutMs: 0x7fff_ffff },
+        { check: ({ errorCode }) => throwIfError(errorCode, 'the producer id') },
+      )
+      .then(
+        ({ producerId, producerEpoch: epoch }) => this.#accumulator.identify({ producerId, epoch }),
+        error => {
+          for (const batch of this.#accumulator.abandon()) this.#fail(batch, error)
+        },
+      )
+      .finally(() => {
+        this.#identifying = false
+        this.#schedule()
+      })
+  }
+
+  #refresh(topics: readonly string[]): void {
+    if (this.#refreshing) return
+    this.#refreshing = true
+    const { createTopics: create } = this.#options
+    this.#client.metadata
+      .refresh(topics, { create })
+      .catch(() => {})
+      .then(() => this.#client.pause(this.#client.options.retryBackoffMs))
+      .finally(() => {
+        this.#refreshing = false
+        this.#schedule()
+      })
+  }
+}

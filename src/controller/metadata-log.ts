@@ -81,8 +81,9 @@ export class MetadataLog implements LogView {
     if ((await disk.readFile(identity)) === undefined) {
       await overwriteFile(disk, identity, Buffer.from(`version: 0\ntopic_id: ${METADATA_TOPIC_ID}`))
       await disk.syncFolder(folder)
-      await disk.syncFolder(options.folder)
     }
+    // Also when it was there: the start that made it may have been killed before it got here.
+    await disk.syncFolder(options.folder)
     const snapshots = await Snapshots.open(disk, folder, logger)
     const config: LogConfig = {
       ...LOG_CONFIG_DEFAULT,

@@ -1,0 +1,144 @@
+import { Command, CommanderError, Option } from 'commander'
+import { ClientError } from '#client/errors.ts'
+import { UsageError } from './context.ts'
+import { remark } from './output.ts'
+
+export interface CliDoors {
+  /** Runs a broker with the arguments behind `start`, until it is stopped; returns the exit code. */
+  readonly start: (args: readonly string[]) => Promise<number>
+  readonly version?: string
+}
+
+export const EXIT_OK = 0
+export const EXIT_FAILED = 1
+export const EXIT_USAGE = 2
+
+interface CommandModule {
+  readonly command: (program: Command) => void
+}
+
+/** The commands, each in a file that is loaded only when it is used: a start costs what it needs. */
+export const COMMANDS: readonly { name: string; summary: string; load: () => Promise<CommandModule> }[] = [
+  {
+    name: 'topics',
+    summary: 'list, create, describe, alter and delete topics',
+    load: () => import('./commands/topics.ts'),
+  },
+  { name: 'produce', summary: 'write records to a topic', load: () => import('./commands/produce.ts') },
+  { name: 'consume', summary: 'read records of a topic', load: () => import('./commands/consume.ts') },
+  {
+    name: 'groups',
+    summary: 'list, describe, reset and delete consumer groups',
+    load: () => import('./commands/groups.ts'),
+  },
+  { name: 'configs', summary: 'describe and change settings', load: () => import('./commands/configs.ts') },
+  { name: 'cluster', summary: 'describe brokers, controller and quorum', load: () => import('./commands/cluster.ts') },
+  { name: 'doctor', summary: 'check what a client would meet', load: () => import('./commands/doctor.ts') },
+  {
+    name: 'completion',
+    summary: 'print a completion script for a shell',
+    load: () => import('./commands/completion.ts'),
+  },
+]
+
+const EXAMPLES = `
+Examples:
+  tidemark start                                run a broker on localhost:9092
+  tidemark topics create greetings -p 3         make a topic
+  tidemark produce greetings hello              write a record
+  tidemark consume greetings                    read what is there
+  tidemark consume greetings -f                 and what comes
+
+TIDEMARK_BOOTSTRAP sets the address for all commands. Every command takes --help and --json.
+Exit codes: 0 it worked, 1 it failed, 2 the command was not understood.`
+
+/** Runs one command line (without the program's name) and returns the exit code. Never rejects. */
+export async function runCli(argv: readonly string[], doors: CliDoors): Promise<number> {
+  // A reader that has seen enough, such as head, is no failure.
+  process.stdout.on('error', error => {
+    if ('code' in error && error.code === 'EPIPE') process.exit(EXIT_OK)
+    throw error
+  })
+  const json = argv.includes('--json')
+  try {
+    const name = firstWord(argv)
+    if (name === 'start') return await doors.start(argv.filter((_, at) => at !== argv.indexOf('start')))
+    const wanted = COMMANDS.filter(command => command.name === name)
+    const program = await buildProgram(wanted, doors.version ?? '0.1.0')
+    if (argv.length === 0) {
+      program.outputHelp()
+      return EXIT_USAGE
+    }
+    await program.parseAsync([...argv], { from: 'user' })
+    return typeof process.exitCode === 'number' ? process.exitCode : EXIT_OK
+  } catch (error) {
+    return report(error, json)
+  }
+}
+
+/** The program with these commands in full, and the others by name. */
+export async function buildProgram(wanted: readonly (typeof COMMANDS)[number][], version: string): Promise<Command> {
+  const program = new Command('tidemark')
+    .description('A distributed, replicated commit log that speaks the Kafka protocol.')
+    .version(version)
+    .addOption(
+      new Option('-b, --bootstrap <addresses>', 'brokers to dial first: host:port, several by commas')
+        .env('TIDEMARK_BOOTSTRAP')
+        .default('localhost:9092'),
+    )
+    .option('--json', 'print JSON')
+    .addOption(
+      new Option('--timeout <ms>', 'how long to try, in milliseconds').default(30_000).argParser(text => {
+        const value = Number(text)
+        if (!Number.isSafeInteger(value) || value < 1)
+          throw new UsageError(`--timeout must be milliseconds, not "${text}"`)
+        return value
+      }),
+    )
+    .addHelpText('after', EXAMPLES)
+    .showHelpAfterError('(--help shows how)')
+    .showSuggestionAfterError()
+  program.command('start').description('run a broker').allowUnknownOption()
+  for (const each of COMMANDS) {
+    if (wanted.includes(each)) (await each.load()).command(program)
+    else program.command(each.name).description(each.summary)
+  }
+  overrideExit(program)
+  return program
+}
+
+function overrideExit(command: Command): void {
+  command.exitOverride()
+  for (const each of command.commands) overrideExit(each)
+}
+
+/** The word that names the command: the first that is no option and no option's value. */
+function firstWord(argv: readonly string[]): string | undefined {
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at] ?? ''
+    if (word === '-b' || word === '--bootstrap' || word === '--timeout') at++
+    else if (word === 'help') continue
+    else if (!word.startsWith('-')) return word
+  }
+  return undefined
+}
+
+function report(error: unknown, json: boolean): number {
+  if (error instanceof CommanderError) {
+    // Help and version were printed, and so was what is wrong.
+    return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE
+  }
+  if (error instanceof UsageError) {
+    remark(`error: ${error.message}`)
+    if (error.hint !== undefined) remark(`hint: ${error.hint}`)
+    return EXIT_USAGE
+  }
+  if (!(error instanceof ClientError)) throw error
+  const { code, message, hint, retriable } = error
+  if (json) remark(JSON.stringify({ error: { code, message, retriable, ...(hint === undefined ? {} : { hint }) } }))
+  else {
+    remark(`error: ${message} (${code})`)
+    if (hint !== undefined) remark(`hint: ${hint}`)
+  }
+  return code === 'INVALID_ARGUMENT' ? EXIT_USAGE : EXIT_FAILED
+}

@@ -1,0 +1,219 @@
+import type { Command } from 'commander'
+import { createPartitions, createTopic, deleteTopic, listTopics } from '#client/admin/topics.ts'
+import { type Client, ClientError, type Topic } from '#client/client.ts'
+import { collect, pair, wholeNumber } from '../arguments.ts'
+import { existingTopic, missingTopic, UsageError, wantsJson, withClient } from '../context.ts'
+import { print, printJson, table } from '../output.ts'
+
+export function command(program: Command): void {
+  const topics = program.command('topics').description('list, create, describe, alter and delete topics')
+
+  topics
+    .command('list')
+    .alias('ls')
+    .description('list topics')
+    .option('-i, --internal', 'also the internal ones')
+    .action(async (options: { internal?: boolean }, self: Command) => {
+      const all = await withClient(self, listTopics)
+      const shown = all.filter(({ internal }) => options.internal === true || !internal)
+      if (wantsJson(self)) printJson(shown.map(summary))
+      else if (shown.length === 0) print('no topics')
+      else {
+        const rows = shown.map(topic => [topic.name, topic.partitions.length, replicas(topic), health(topic)])
+        print(table(['TOPIC', 'PARTITIONS', 'REPLICAS', 'STATE'], rows))
+      }
+    })
+
+  topics
+    .command('create <name>')
+    .description('create a topic')
+    .option('-p, --partitions <count>', "partitions; the broker's default without it", wholeNumber('--partitions', 1))
+    .option('-r, --replicas <count>', "copies of each; the broker's default without it", wholeNumber('--replicas', 1))
+    .option('-c, --config <name=value>', 'a setting; may be repeated', collect)
+    .option('--if-not-exists', 'succeed if there is one')
+    .option('--dry-run', 'only say whether it would work')
+    .addHelpText(
+      'after',
+      '\nExample: tidemark topics create orders -p 12 -c retention.ms=86400000 -c compression.type=zstd',
+    )
+    .action(async (name: string, options: CreateOptions, self: Command) => {
+      const topic = {
+        name,
+        ...(options.partitions === undefined ? {} : { partitions: options.partitions }),
+        ...(options.replicas === undefined ? {} : { replicationFactor: options.replicas }),
+        configs: Object.fromEntries((options.config ?? []).map(pair)),
+      }
+      const validateOnly = options.dryRun === true
+      const created = await withClient(self, async client => {
+        try {
+          return await createTopic(client, topic, { validateOnly })
+        } catch (error) {
+          if (options.ifNotExists === true && isCode(error, 'TOPIC_ALREADY_EXISTS')) return undefined
+          throw error
+        }
+      })
+      if (wantsJson(self)) printJson(created ?? { name, existed: true })
+      else if (created === undefined) print(`topic "${name}" exists`)
+      else {
+        const counts =
+          created.partitions < 0 ? '' : `: ${created.partitions} partitions, ${created.replicationFactor} replicas`
+        print(`${validateOnly ? 'would create' : 'created'} topic "${name}"${counts}`)
+      }
+    })
+
+  topics
+    .command('describe <name...>')
+    .description('show partitions and settings')
+    .action(async (names: string[], _options: object, self: Command) => {
+      const { describeConfigs } = await import('#client/admin/configs.ts')
+      const { listOffsets } = await import('#client/admin/offsets.ts')
+      const found = await withClient(self, client =>
+        Promise.all(
+          names.map(async name => {
+            const topic = await existingTopic(client, name)
+            const configs = await describeConfigs(client, { type: 'topic', name })
+            const led = topic.partitions.filter(({ leader }) => leader >= 0)
+            const ask = (spec: 'earliest' | 'latest') =>
+              listOffsets(
+                client,
+                led.map(({ partition }) => ({ topic: name, partition, spec })),
+              )
+            const [first, end] = await Promise.all([ask('earliest'), ask('latest')])
+            const partitions = topic.partitions.map(each => ({
+              ...each,
+              firstOffset: first.find(({ partition }) => partition === each.partition)?.offset ?? null,
+              endOffset: end.find(({ partition }) => partition === each.partition)?.offset ?? null,
+            }))
+            return { ...topic, partitions, configs: configs.filter(({ source }) => source !== 'default') }
+          }),
+        ),
+      )
+      if (wantsJson(self)) {
+        printJson(
+          found.map(({ configs, ...topic }) => ({
+            ...topic,
+            configs: Object.fromEntries(configs.map(({ name, value }) => [name, value])),
+          })),
+        )
+        return
+      }
+      for (const [index, topic] of found.entries()) {
+        if (index > 0) print('')
+        print(`${topic.name}  id ${topic.id}`)
+        for (const { name, value, source } of topic.configs) print(`  ${name} = ${value} (${source})`)
+        const rows = topic.partitions.map(each => [
+          each.partition,
+          each.leader < 0 ? 'none' : each.leader,
+          each.replicas.join(','),
+          each.isr.join(','),
+          each.firstOffset,
+          each.endOffset,
+        ])
+        print(table(['PARTITION', 'LEADER', 'REPLICAS', 'IN SYNC', 'FIRST', 'END'], rows))
+      }
+    })
+
+  topics
+    .command('alter <name>')
+    .description('change settings, or raise the number of partitions')
+    .option('-s, --set <name=value>', 'set a setting; may be repeated', collect)
+    .option('-u, --unset <name>', 'back to the default; may be repeated', collect)
+    .option('-p, --partitions <count>', 'the new number of partitions', wholeNumber('--partitions', 1))
+    .option('--dry-run', 'only say whether it would work')
+    .action(async (name: string, options: AlterOptions, self: Command) => {
+      const set = (options.set ?? []).map(pair)
+      const unset = options.unset ?? []
+      if (set.length + unset.length === 0 && options.partitions === undefined) {
+        throw new UsageError('nothing to change: give --set, --unset or --partitions')
+      }
+      const { alterConfigs } = await import('#client/admin/configs.ts')
+      await withClient(self, async client => {
+        await existingTopic(client, name)
+        const validateOnly = options.dryRun === true
+        if (options.partitions !== undefined) await createPartitions(client, name, options.partitions, { validateOnly })
+        if (set.length + unset.length === 0) return
+        await alterConfigs(
+          client,
+          { type: 'topic', name },
+          [
+            ...set.map(([key, value]) => ({ name: key, op: 'set' as const, value })),
+            ...unset.map(key => ({ name: key, op: 'delete' as const })),
+          ],
+          { validateOnly },
+        )
+      })
+      if (wantsJson(self)) printJson({ name, altered: options.dryRun !== true })
+      else print(options.dryRun === true ? `topic "${name}" could be altered so` : `altered topic "${name}"`)
+    })
+
+  topics
+    .command('add-partitions <name> <total>')
+    .description('raise the number of partitions to a total')
+    .option('--dry-run', 'only say whether it would work')
+    .action(async (name: string, total: string, options: { dryRun?: boolean }, self: Command) => {
+      const count = wholeNumber('the total', 1)(total)
+      await withClient(self, async client => {
+        await existingTopic(client, name)
+        await createPartitions(client, name, count, { validateOnly: options.dryRun === true })
+      })
+      if (wantsJson(self)) printJson({ name, partitions: count })
+      else print(`topic "${name}" ${options.dryRun === true ? 'could have' : 'has'} ${count} partitions`)
+    })
+
+  topics
+    .command('delete <name...>')
+    .alias('rm')
+    .description('delete topics with all their records')
+    .option('--if-exists', 'succeed if there is none')
+    .action(async (names: string[], options: { ifExists?: boolean }, self: Command) => {
+      await withClient(self, async client => {
+        for (const name of names) await remove(client, name, options.ifExists === true)
+      })
+      if (wantsJson(self)) printJson({ deleted: names })
+      else for (const name of names) print(`deleted topic "${name}"`)
+    })
+}
+
+interface CreateOptions {
+  readonly partitions?: number
+  readonly replicas?: number
+  readonly config?: readonly string[]
+  readonly ifNotExists?: boolean
+  readonly dryRun?: boolean
+}
+
+interface AlterOptions {
+  readonly set?: readonly string[]
+  readonly unset?: readonly string[]
+  readonly partitions?: number
+  readonly dryRun?: boolean
+}
+
+async function remove(client: Client, name: string, ifExists: boolean): Promise<void> {
+  try {
+    await deleteTopic(client, name)
+  } catch (error) {
+    if (!isCode(error, 'UNKNOWN_TOPIC_OR_PARTITION')) throw error
+    if (!ifExists) throw await missingTopic(client, name)
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof ClientError && error.code === code
+}
+
+function replicas(topic: Topic): number {
+  return topic.partitions[0]?.replicas.length ?? 0
+}
+
+function health({ partitions }: Topic): string {
+  const leaderless = partitions.filter(({ leader }) => leader < 0).length
+  if (leaderless > 0) return `${leaderless} without leader`
+  const behind = partitions.filter(({ isr, replicas }) => isr.length < replicas.length).length
+  return behind > 0 ? `${behind} under-replicated` : 'ok'
+}
+
+function summary(topic: Topic): object {
+  const { name, id, internal, partitions } = topic
+  return { name, id, internal, partitions: partitions.length, replicas: replicas(topic), state: health(topic) }
+}

@@ -109,7 +109,7 @@ class Life {
 
     const working = [this.#produce(log), this.#read(log), this.#flush(log), this.#disturb(log)]
     for (const work of working) work.catch(this.#fails)
-    const end = this.#simulation.schedule.now / 1000 + random.between(5, random.chance(0.3) ? 20_000 : 300)
+    const end = this.#simulation.schedule.now / 1000 + random.between(5, random.chance(0.1) ? 5000 : 300)
     while (this.#simulation.schedule.now / 1000 < end && this.#broken === undefined) await this.#simulation.wait(5)
     if (this.#broken !== undefined) throw this.#broken
     if (random.chance(0.25)) {

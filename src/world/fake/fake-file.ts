@@ -49,6 +49,8 @@ export class Inode {
   content = new Content()
   #durable = new Content()
   #changes: Change[] = []
+  /** A failed sync has lost something, and a later one that succeeded did not bring it back. */
+  #lost = false
   /** How many changes are durable or lost: the number of the first one in `#changes`. */
   #settled = 0
   /** Open files that keep it, though it has no name any more. */
@@ -81,7 +83,10 @@ export class Inode {
   sync(count: number): void {
     const changes = this.#changes.splice(0, Math.max(0, count - this.#settled))
     this.#settled += changes.length
-    for (const change of changes) if (!change.lost) apply(this.#durable, change)
+    for (const change of changes) {
+      if (change.lost) this.#lost = true
+      else apply(this.#durable, change)
+    }
   }
 
   /**
@@ -93,11 +98,15 @@ export class Inode {
   }
 
   /**
-   * The next process cannot know what a sync failed to write for the one before, and finds it readable: no log survives
-   * that by itself, so it is not asked for. What was lost and not synced over yet is as if the sync had not been tried.
+   * The process died. The next one finds readable what a sync failed to write for the one before and cannot know that: no
+   * log survives that by itself, so it is not asked for, and the disk has written it after all.
    */
   forgetFailedSyncs(): void {
     for (const change of this.#changes) change.lost = false
+    if (!this.#lost) return
+    this.#lost = false
+    this.sync(this.changeCount)
+    this.#durable = this.content.copy()
   }
 
   /** What is found after the power was cut: the durable bytes and, as chance has it, some of what came after. */
@@ -135,6 +144,7 @@ export class Inode {
     }
     this.#settled += this.#changes.length
     this.#changes = []
+    this.#lost = false
     this.#durable = kept
     this.content = kept.copy()
     this.opened = 0

@@ -82,6 +82,8 @@ export async function loadLog(options: LoadOptions): Promise<Loaded> {
   epochs.truncateFromEnd(endOffset)
   epochs.truncateFromStart(startOffset)
   await snapshots.removeAbove(endOffset)
+  // Batches between it and the first segment are gone: what it knows of their producers is out of date.
+  await snapshots.removeBelow((segments[0] as Segment).baseOffset)
   await snapshots.removeStrays(segments.map(segment => segment.baseOffset))
   await restoreFold(options, segments, snapshots, endOffset, checkedFrom)
   const durableOffset = options.clean ? endOffset : Math.min(endOffset, checkedFrom)
@@ -102,6 +104,8 @@ async function empty(options: LoadOptions, snapshots: ProducerSnapshots, epochs:
   const { startOffset, place, clock, fold } = options
   const segment = new Segment(place, startOffset, clock.now())
   await segment.resume(0)
+  // Its file comes with the first append, and is durable only with its name.
+  segment.nameUnsynced = true
   await snapshots.removeAbove(-1)
   epochs.clear()
   fold.restore([], startOffset)

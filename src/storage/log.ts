@@ -320,6 +320,7 @@ export class Log {
     return this.#exclusive(async () => {
       if (offset >= this.endOffset) return this.endOffset
       this.#savedOffset = -1
+      this.#recoveryPoint = Math.min(this.#recoveryPoint, offset)
       if (offset < (this.#segments[0] as Segment).baseOffset) await this.#writer.restartAt(offset)
       else await this.#writer.cutTo(offset)
       return this.endOffset
@@ -330,6 +331,7 @@ export class Log {
   async truncateFullyAndStartAt(offset: Offset): Promise<void> {
     await this.#writer.settled()
     this.#savedOffset = -1
+    this.#recoveryPoint = Math.min(this.#recoveryPoint, offset)
     await this.#exclusive(() => this.#writer.restartAt(offset))
   }
 
@@ -418,11 +420,12 @@ export class Log {
     const offset = this.nextOffset
     // Taken now, because it goes with this offset; written when that is durable.
     const producers = this.#options.fold.snapshot()
+    const { cuts } = this.#writer
     try {
       await this.#writer.flush()
       await this.#writer.background()
       await this.#writer.exclusive(async () => {
-        if (this.failure !== undefined || this.endOffset < offset) return
+        if (this.#writer.cuts !== cuts || this.endOffset < offset) return
         for (const segment of this.#segments) await segment.writeIndexes()
         await this.#writeEpochs()
         const { newest } = this.#snapshots

@@ -266,7 +266,10 @@ export class Segment {
     this.size = bytes
     const indexes = (await this.#readIndexes()) ?? { offsets: new OffsetIndex(), times: new TimeIndex() }
     // A time index that is shorter than the offset index lost its tail: then the highest time is not known before the end.
-    indexes.times.truncateTo(below - this.baseOffset)
+    if (below < Number.POSITIVE_INFINITY) {
+      indexes.times.truncateTo(below - this.baseOffset)
+      this.#indexesChanged = true
+    }
     if (indexes.times.count === 0) indexes.offsets.truncateToPosition(0)
     return this.#walkTail(indexes, bytes)
   }
@@ -291,7 +294,9 @@ export class Segment {
       end = walk.lastOffset + 1
       walk.advance()
     }
-    this.#indexesChanged = changed
+    // What was walked may have brought a time that the file does not know.
+    const last = times.count - 1
+    this.#indexesChanged = changed || this.#maxTimestamp > (last < 0 ? -1 : times.timestamp(last))
     if (walk.damaged || this.size !== bytes) return undefined
     if (position > 0) await this.loadFirstTimestamp()
     return end

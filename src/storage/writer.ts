@@ -83,6 +83,8 @@ export class Writer {
   /** What was written; ahead of the end offset while a sync is awaited. */
   #writtenOffset: Offset
   failure: StorageError | undefined
+  /** Counts what took offsets back, be it truncation or failure: what was known of the log before no longer holds. */
+  cuts = 0
 
   /** What the active segment will be when all that is queued is written. */
   #plannedBase = 0
@@ -397,7 +399,7 @@ export class Writer {
     const { failure } = this
     if (failure !== undefined) {
       for (const gather of waiting) gather.reject(failure)
-      return
+      throw failure
     }
     this.durableOffset = Math.max(this.durableOffset, target)
     for (const gather of waiting) {
@@ -435,6 +437,7 @@ export class Writer {
     const { place, clock, log } = this.#options
     const failure = storageError(error, place.folder)
     const isFirst = this.failure === undefined
+    this.cuts++
     this.failure ??= failure
     const refused = [...this.#awaitingSync, ...(during === undefined ? [] : [during]), ...this.#queue]
     this.#awaitingSync = []
@@ -464,8 +467,11 @@ export class Writer {
   async #cure(): Promise<void> {
     if (this.#closed || this.failure === undefined) return
     try {
-      await this.#unborn?.removeFiles(false)
-      this.#unborn = undefined
+      if (this.#unborn !== undefined) {
+        await this.#unborn.removeFiles(false)
+        await this.#options.disk.syncFolder(this.#options.place.folder)
+        this.#unborn = undefined
+      }
       if (this.#restarting !== undefined) await this.restartAt(this.#restarting)
       else await this.cutTo(this.endOffset)
       if (this.#syncFailed) await this.#rewriteUnsynced()
@@ -527,6 +533,7 @@ export class Writer {
 
   /** One that fails half way makes the log fail: its cure cuts once more. */
   async #withoutSync(cut: () => Promise<void>): Promise<void> {
+    this.cuts++
     await this.#background
     while (this.#syncing !== undefined) await this.#syncing.catch(ignore)
     const cutting = cut()
@@ -544,10 +551,13 @@ export class Writer {
   async #cutTo(offset: Offset): Promise<void> {
     const segments = this.#segments
     this.endOffset = Math.min(this.endOffset, offset)
+    const count = segments.length
     while (segments.length > 1 && this.#active.baseOffset > offset) {
       await this.#active.removeFiles(false)
       segments.pop()
     }
+    // A file that comes back in a power cut would lie across what is appended in its place.
+    if (segments.length < count) await this.#options.disk.syncFolder(this.#options.place.folder)
     const active = this.#active
     const walk = active.size > 0 ? await active.seek(offset) : undefined
     const below = walk === undefined ? offset : Math.min(offset, walk.baseOffset)
@@ -560,7 +570,7 @@ export class Writer {
   }
 
   async #restartAt(offset: Offset): Promise<void> {
-    const { place, clock } = this.#options
+    const { disk, place, clock } = this.#options
     const segments = this.#segments
     this.#restarting = offset
     this.startOffset = offset
@@ -576,8 +586,8 @@ export class Writer {
     segment.busy = true
     // An empty file, because its name is all that says where the log begins.
     await (await segment.open(true)).truncate(0)
-    segment.nameUnsynced = true
     await segment.writeIndexes()
+    await disk.syncFolder(place.folder)
     this.#epochs.clear()
     await this.#snapshots.removeAbove(-1)
     await this.#ends(offset)
@@ -595,6 +605,7 @@ export class Writer {
     this.startOffset = Math.min(this.startOffset, end)
     this.#epochs.truncateFromEnd(end)
     await this.#snapshots.removeAbove(end)
+    await this.#snapshots.removeBelow((this.#segments[0] as Segment).baseOffset)
     await restoreFold({ fold, clean: false }, this.#segments, this.#snapshots, end, end)
     this.#plan()
     // Before anything is appended: a recovery point above the cut would vouch for bytes that come later.

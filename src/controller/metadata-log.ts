@@ -99,8 +99,8 @@ export class MetadataLog implements LogView {
       folder,
       config,
       fold: NO_FOLD,
-      // All of it is read anyway to fold it, so all of it may be checked.
-      recoveryPoint: 0,
+      // All that is read to fold it is checked. What lies before the first snapshot is on its way out, whole or not.
+      recoveryPoint: snapshots.earliest?.endOffset ?? 0,
       clean: false,
       startOffset: snapshots.earliest?.endOffset ?? 0,
     })

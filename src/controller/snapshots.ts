@@ -35,16 +35,21 @@ export class Snapshots {
 
   /** Finds what is there; what a crash left half written or half deleted goes. */
   static async open(disk: Disk, folder: string, log: Logger): Promise<Snapshots> {
-    const files: SnapshotFile[] = []
+    const ids: SnapshotId[] = []
     for (const { name } of await disk.list(folder)) {
       if (name.endsWith(`${SUFFIX}.part`) || name.endsWith(`${SUFFIX}.deleted`)) await disk.remove(`${folder}/${name}`)
       const match = NAME.exec(name)
       if (match === null) continue
-      const file = await disk.open(`${folder}/${name}`, { create: false, write: false })
-      const id = { endOffset: Number(match[1]) as Offset, epoch: Number(match[2]) as Epoch }
+      ids.push({ endOffset: Number(match[1]) as Offset, epoch: Number(match[2]) as Epoch })
+    }
+    ids.sort((a, b) => a.endOffset - b.endOffset)
+    // Those that could not be deleted in their time: the log before the kept ones may be gone, so they lead nowhere.
+    for (const id of ids.splice(0, Math.max(0, ids.length - KEPT))) await disk.remove(`${folder}/${nameOf(id)}`)
+    const files: SnapshotFile[] = []
+    for (const id of ids) {
+      const file = await disk.open(`${folder}/${nameOf(id)}`, { create: false, write: false })
       files.push({ id, file, size: await file.size() })
     }
-    files.sort((a, b) => a.id.endOffset - b.id.endOffset)
     return new Snapshots(disk, folder, log, files)
   }
 

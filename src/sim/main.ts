@@ -36,15 +36,15 @@ if (workload === undefined || (values.mutant !== undefined && !workload.mutants.
 const first = number(values.seed, 'seed') ?? crypto.getRandomValues(new Uint32Array(1))[0] ?? 1
 const minutes = number(values.minutes, 'minutes')
 const seeds = number(values.seeds, 'seeds') ?? (minutes === undefined ? 1 : Number.POSITIVE_INFINITY)
-process.exitCode = await runSeeds(workload, first, seeds, (minutes ?? Number.POSITIVE_INFINITY) * 60_000)
+process.exitCode = await runSeeds(workload, first, seeds, (minutes ?? Number.POSITIVE_INFINITY) * 60)
 
-async function runSeeds(workload: Workload, from: number, count: number, ms: number): Promise<number> {
+async function runSeeds(workload: Workload, from: number, count: number, limitSeconds: number): Promise<number> {
   const { mutant, trace } = values
-  const began = performance.now()
+  const began = process.uptime()
   let events = 0
   let shown = began
   console.log(`workload ${workload.name}, first seed ${from}`)
-  for (let index = 0; index < count && performance.now() - began < ms; index++) {
+  for (let index = 0; index < count && process.uptime() - began < limitSeconds; index++) {
     const seed = (from + index) % 0x1_0000_0000
     const result = await runSimulation({ seed, workload, mutant, keepTrace: trace })
     events += result.events
@@ -57,12 +57,12 @@ async function runSeeds(workload: Workload, from: number, count: number, ms: num
       return 1
     }
     if (count === 1) console.log(`seed ${seed}: ${result.events} events, trace ${result.hash}`)
-    if (performance.now() - shown > 10_000) {
-      shown = performance.now()
+    if (process.uptime() - shown > 10) {
+      shown = process.uptime()
       console.log(`${index + 1} seeds, ${events} events`)
     }
   }
-  const seconds = (performance.now() - began) / 1000
+  const seconds = process.uptime() - began
   console.log(`held: ${events} events in ${seconds.toFixed(1)} s`)
   return 0
 }

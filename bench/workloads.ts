@@ -194,7 +194,7 @@ const topicsList: Workload = {
     const [program, ...args] =
       server.kind === 'kafka'
         ? [join(peer, 'tool'), 'kafka-topics', '--bootstrap-server', server.bootstrap, '--list']
-        : [process.execPath, programOf(from), 'topics', 'list', '--bootstrap-server', server.bootstrap]
+        : [process.execPath, programOf(from), 'topics', 'list', '--bootstrap', server.bootstrap]
     const began = performance.now()
     const { stdout } = await run(program as string, args, { timeout: 60_000 })
     const wall = performance.now() - began

@@ -5,7 +5,7 @@ import { NO_DISK_FAULTS } from '#world/fake/fake-disk.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 import { Client, startController } from './testing/rig.ts'
 
-const SEEDS = Number(process.env.TIDEMARK_SEEDS ?? 60)
+const SEEDS = Number(process.env.TIDEMARK_SEEDS ?? 25)
 const LIVES = 5
 
 /**

@@ -1,3 +1,4 @@
+import { assert } from '#base/assert.ts'
 import {
   type Assignment,
   compareText,
@@ -45,9 +46,8 @@ interface Holder {
 }
 
 /**
- * Keeps what members hold, deals out the rest to whoever has least, then moves single partitions from members with
- * more to members with less until none could move to a member that has at least two fewer. Every move narrows the
- * spread, so it ends. Ties go by member id, so that every leader comes to the same result.
+ * Keeps what members hold, deals out the rest to whoever has least, then moves partitions from members with more to
+ * members with at least two fewer until none can. Every move narrows the spread, so it ends. Ties go by member id, so that every leader comes to the same result.
  */
 export function assignSticky(
   members: readonly GroupMember[],
@@ -103,22 +103,48 @@ function give(holder: Holder, topic: string, partition: number): void {
   holder.held++
 }
 
+/**
+ * Moves partitions along the shortest chain of members from one that has at least two more to one that has least: each
+ * gives one that the next subscribes to. Without chains it could end where no single move helps but two would.
+ */
 function moveOne(holders: readonly Holder[], owners: ReadonlyMap<string, string>): boolean {
-  const byLoad = [...holders].sort((a, b) => a.held - b.held)
-  for (const receiver of byLoad) {
-    for (let index = byLoad.length - 1; index >= 0; index--) {
-      const donor = byLoad[index] as Holder
-      if (donor.held < receiver.held + 2) break
-      for (const [topic, list] of donor.byTopic) {
-        if (list.length === 0 || !receiver.subscribed.has(topic)) continue
-        // What the donor did not hold before costs nothing to move.
-        const fresh = list.findLastIndex(partition => owners.get(partitionKey({ topic, partition })) !== donor.memberId)
-        const [partition] = list.splice(fresh >= 0 ? fresh : list.length - 1, 1)
-        donor.held--
-        give(receiver, topic, partition as number)
+  const byLoad = [...holders].sort((a, b) => b.held - a.held)
+  for (const receiver of byLoad.toReversed()) {
+    if ((byLoad[0]?.held ?? 0) < receiver.held + 2) return false
+    const gives = new Map<Holder, { readonly to: Holder; readonly topic: string }>()
+    const reached = [receiver]
+    for (const to of reached) {
+      for (const donor of byLoad) {
+        if (donor === receiver || gives.has(donor)) continue
+        const topic = movableTopic(donor, to)
+        if (topic === undefined) continue
+        gives.set(donor, { to, topic })
+        reached.push(donor)
+        if (donor.held < receiver.held + 2) continue
+        for (let at = donor; at !== receiver; ) {
+          const step = gives.get(at)
+          assert(step !== undefined, 'a chain leads to its receiver')
+          move(at, step.to, step.topic, owners)
+          at = step.to
+        }
         return true
       }
     }
   }
   return false
+}
+
+function movableTopic(donor: Holder, to: Holder): string | undefined {
+  for (const [topic, list] of donor.byTopic) if (list.length > 0 && to.subscribed.has(topic)) return topic
+  return undefined
+}
+
+function move(donor: Holder, to: Holder, topic: string, owners: ReadonlyMap<string, string>): void {
+  const list = donor.byTopic.get(topic) ?? []
+  // What the donor did not hold before costs nothing to move.
+  const fresh = list.findLastIndex(partition => owners.get(partitionKey({ topic, partition })) !== donor.memberId)
+  const [partition] = list.splice(fresh >= 0 ? fresh : list.length - 1, 1)
+  assert(partition !== undefined, 'a donor gives what it has')
+  donor.held--
+  give(to, topic, partition)
 }

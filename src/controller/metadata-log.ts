@@ -13,6 +13,7 @@ import { NO_FOLD } from '#storage/batch-fold.ts'
 import { overwriteFile } from '#storage/files.ts'
 import { Log, type LogRange } from '#storage/log.ts'
 import { LOG_CONFIG_DEFAULT, type LogConfig } from '#storage/log-config.ts'
+import { SegmentCache } from '#storage/segment-cache.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Clock, Disk, Logger } from '#world/world.ts'
 import { decodeQuorumRecord } from './control-records.ts'
@@ -61,14 +62,22 @@ export class MetadataLog implements LogView {
   readonly folder: string
   readonly #log: Log
   readonly #snapshots: Snapshots
+  readonly #cache: SegmentCache
   readonly #clock: Clock
   readonly #logger: Logger
 
-  private constructor(folder: string, log: Log, snapshots: Snapshots, { clock, log: logger }: MetadataLogOptions) {
+  private constructor(
+    folder: string,
+    log: Log,
+    snapshots: Snapshots,
+    cache: SegmentCache,
+    { clock, log: logger }: MetadataLogOptions,
+  ) {
     this.#logger = logger
     this.folder = folder
     this.#log = log
     this.#snapshots = snapshots
+    this.#cache = cache
     this.#clock = clock
   }
 
@@ -92,7 +101,9 @@ export class MetadataLog implements LogView {
       retentionMs: -1,
       flushMessages: 1,
     }
+    const cache = new SegmentCache(clock)
     const log = await Log.open({
+      cache,
       disk,
       clock,
       log: logger,
@@ -106,7 +117,7 @@ export class MetadataLog implements LogView {
     })
     const { latest } = snapshots
     if (latest !== undefined && latest.endOffset > log.endOffset) await log.truncateFullyAndStartAt(latest.endOffset)
-    return new MetadataLog(folder, log, snapshots, options)
+    return new MetadataLog(folder, log, snapshots, cache, options)
   }
 
   get startOffset(): Offset {
@@ -251,8 +262,12 @@ export class MetadataLog implements LogView {
   }
 
   async close(): Promise<void> {
-    await this.#log.close()
-    await this.#snapshots.close()
+    try {
+      await this.#log.close()
+    } finally {
+      this.#cache.close()
+      await this.#snapshots.close()
+    }
   }
 }
 

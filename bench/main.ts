@@ -63,7 +63,14 @@ let scaleFailed = false
 
 try {
   if (mode === 'scale')
-    scaleFailed = !(await scale({ kind: kinds()[0] ?? 'tidemark', from, quick: flags.quick, track }))
+    scaleFailed = !(await scale({
+      kind: kinds()[0] ?? 'tidemark',
+      from,
+      quick: flags.quick,
+      inspect: flags.profile,
+      track,
+      profiled,
+    }))
   else await sideBySide()
 } finally {
   await removeAll()

@@ -12,6 +12,9 @@ interface Options {
   readonly quick: boolean
   /** Hears of the server, to remove it however this ends. */
   track(server: Server): Server
+  readonly inspect: boolean
+  /** Does the work, and takes a profile of the server meanwhile where one is wanted. */
+  profiled<T>(name: string, server: Server, work: () => Promise<T>): Promise<T>
 }
 
 interface Measured {
@@ -27,7 +30,7 @@ const READY_LIMIT_MS = 60_000
 const SETTLE_MS = 5_000
 
 /** @returns whether all limits were kept. */
-export async function scale({ kind, from, quick, track }: Options): Promise<boolean> {
+export async function scale({ kind, from, quick, inspect, track, profiled }: Options): Promise<boolean> {
   const topics: NewTopic[] = Array.from({ length: quick ? 10 : 100 }, (_, i) => ({
     name: `scale-${i}`,
     partitions: 100,
@@ -44,12 +47,12 @@ export async function scale({ kind, from, quick, track }: Options): Promise<bool
 
   // A session each: with the default of 1,000, half of them would send their whole list each time.
   const settings = { 'max.incremental.fetch.session.cache.slots': String(consumers * 2) }
-  const server = track(await Server.create({ kind, from, settings }))
+  const server = track(await Server.create({ kind, from, inspect, settings }))
   note('start, empty folder', seconds(await server.start()))
   note('resident memory, no topics', `${server.residentMiB().toFixed(0)} MiB`)
 
   let began = performance.now()
-  await createTopics(server.port, topics, 10)
+  await profiled('scale-create', server, () => createTopics(server.port, topics, 10))
   const createdMs = performance.now() - began
   note(`${partitions} partitions created and served`, seconds(createdMs), '< 30 s', createdMs < 30_000)
   note('resident memory', `${server.residentMiB().toFixed(0)} MiB`)
@@ -75,7 +78,7 @@ export async function scale({ kind, from, quick, track }: Options): Promise<bool
       // The first fetches of all fall together; after one more wait each, they are as they stay.
       await delay(Math.max(SETTLE_MS, maxWaitMs + 1_000))
       const before = driver.fetches
-      const share = await cpuShare(server, idleSeconds)
+      const share = await profiled(`scale-wait-${maxWaitMs}`, server, () => cpuShare(server, idleSeconds))
       if (driver.failed !== undefined) throw new Error(`the consumers: ${driver.failed}`)
       const rate = (driver.fetches - before) / idleSeconds
       const what = `${consumers} consumers idle, max wait ${maxWaitMs} ms: CPU`

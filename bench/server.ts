@@ -150,7 +150,8 @@ export class Server {
 
   /** Where its inspector listens, with `inspect`. */
   inspectorUrl(): string {
-    const url = /Debugger listening on (ws:\S+)/.exec(readFileSync(this.#logFile, 'utf8'))?.[1]
+    // The last one: it may have been started before.
+    const url = [...readFileSync(this.#logFile, 'utf8').matchAll(/Debugger listening on (ws:\S+)/g)].at(-1)?.[1]
     if (url === undefined) throw new Error(`no inspector:\n${this.lastLog()}`)
     return url
   }

@@ -75,13 +75,11 @@ export class Server {
     const log = openSync(this.#logFile, 'a')
     const [program, ...args] = this.#command()
     const compiled = join(root, 'node_modules', '.cache', 'compile')
-    const env = {
-      ...process.env,
-      // The peer's script adds 10,000 to the base for its first node.
-      KAFKA_PORT_BASE: String(this.port - 10_000),
-      // As scripts/setup.js does for `npm start`.
-      ...(this.kind === 'tidemark' ? { NODE_COMPILE_CACHE: compiled } : {}),
-    }
+    // The peer's script adds 10,000 to the base for its first node; our cache is where `npm start` has it.
+    const env =
+      this.kind === 'kafka'
+        ? { ...process.env, KAFKA_PORT_BASE: String(this.port - 10_000) }
+        : { ...process.env, NODE_COMPILE_CACHE: compiled }
     if (this.kind === 'tidemark') mkdirSync(compiled, { recursive: true })
     const began = performance.now()
     const child = spawn(program as string, args, { stdio: ['ignore', log, log], env, cwd: this.#dir })

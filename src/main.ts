@@ -1,10 +1,6 @@
-// What `tidemark` runs. Commands load what they need and no more, so that a short one starts quickly.
-const [command, ...rest] = process.argv.slice(2)
-const { start } = await import('./start.ts')
-const overrides: string[] = []
-let config: string | undefined
-for (let i = 0; i < rest.length; i++) {
-  if (rest[i] === '--override') overrides.push(rest[++i] as string)
-  if (rest[i] === '--config') config = rest[++i]
-}
-if (command === 'start') process.exitCode = await start({ overrides, config })
+import { runCli } from '#cli/cli.ts'
+
+// The node's own code is loaded only by `start`, so that every other command starts quickly.
+process.exitCode = await runCli(process.argv.slice(2), {
+  start: async args => (await import('./start.ts')).start(args),
+})

@@ -1,36 +1,80 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import { formatConfigErrors, type ServerConfig, serverConfig } from '#core/config/server.ts'
 import { realWorld } from '#world/real/real.ts'
 import { type RunningNode, startNode } from './node.ts'
 
-/** What `tidemark start` was given. */
-export interface StartOptions {
-  /** A properties file with Kafka's keys. */
-  readonly config?: string | undefined
-  /** `key=value` each; they win over the file and the environment. */
-  readonly overrides?: readonly string[]
-  /** Stands for log.dirs. */
-  readonly data?: string | undefined
-  /** Stands for the port of the first listener. */
-  readonly port?: number | undefined
-  readonly logLevel?: 'debug' | 'info' | 'warn' | 'error' | undefined
-  readonly logFormat?: 'line' | 'json' | undefined
+const HELP = `Usage: tidemark start [options]
+
+Runs a node: a broker and a controller, or what process.roles says. An empty folder becomes a new cluster.
+
+Options:
+  -c, --config <file>        a properties file with Kafka's keys
+  -o, --override <key=value> one setting; wins over the file and the environment; may be repeated
+      --data <folder>        where the data lies (log.dirs; default ./data)
+  -p, --port <port>          the port for clients (default 9092)
+      --log-level <level>    debug, info, warn or error (default info)
+      --log-format <format>  line or json (default line on a terminal)
+  -h, --help                 this text
+
+Examples:
+  tidemark start
+  tidemark start --port 9192 --data /var/lib/tidemark
+  tidemark start --config server.properties -o num.partitions=6
+
+TIDEMARK_NUM_PARTITIONS=6 in the environment is num.partitions=6, and so on for every key.
+`
+
+const OPTIONS = {
+  config: { type: 'string', short: 'c' },
+  override: { type: 'string', short: 'o', multiple: true },
+  data: { type: 'string' },
+  port: { type: 'string', short: 'p' },
+  'log-level': { type: 'string' },
+  'log-format': { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const
+
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const
+const FORMATS = ['line', 'json'] as const
+
+type StartOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
+
+/** Runs `tidemark start` with these arguments until a signal. Returns the exit code: 0 stopped, 1 failed, 2 misused. */
+export async function start(args: readonly string[]): Promise<number> {
+  let options: StartOptions
+  try {
+    options = parseArgs({ args: [...args], options: OPTIONS }).values
+  } catch (error) {
+    process.stderr.write(`error: ${(error as Error).message}\n(tidemark start --help shows how)\n`)
+    return 2
+  }
+  if (options.help === true) {
+    process.stdout.write(HELP)
+    return 0
+  }
+  return await run(options)
 }
 
-/** Reads the configuration, starts the node in the real world and runs it until a signal. Returns the exit code. */
-export async function start(options: StartOptions): Promise<number> {
+async function run(options: StartOptions): Promise<number> {
+  const level = oneOf(LEVELS, options['log-level'] ?? process.env.TIDEMARK_LOG_LEVEL ?? 'info')
+  const format = oneOf(
+    FORMATS,
+    options['log-format'] ?? process.env.TIDEMARK_LOG_FORMAT ?? (process.stderr.isTTY ? 'line' : 'json'),
+  )
+  if (level === undefined || format === undefined) {
+    process.stderr.write(
+      `error: --log-level is one of ${LEVELS.join(', ')}; --log-format one of ${FORMATS.join(', ')}\n`,
+    )
+    return 2
+  }
   const config = configuration(options)
   if (typeof config === 'string') {
     process.stderr.write(`${config}\n`)
     return 2
   }
-  const world = realWorld({
-    log: {
-      level: options.logLevel ?? (process.env.TIDEMARK_LOG_LEVEL as StartOptions['logLevel']) ?? 'info',
-      format: options.logFormat ?? (process.stderr.isTTY ? 'line' : 'json'),
-    },
-  })
+  const world = realWorld({ log: { level, format } })
   const fatal = (error: unknown) => {
     world.log.error({ err: error }, 'the node stops: something happened that must not, and going on could do harm')
     process.exit(70)
@@ -52,6 +96,10 @@ export async function start(options: StartOptions): Promise<number> {
   return 0
 }
 
+function oneOf<T extends string>(allowed: readonly T[], text: string): T | undefined {
+  return allowed.find(each => each === text)
+}
+
 function configuration(options: StartOptions): ServerConfig | string {
   let file: { path: string; text: string } | undefined
   if (options.config !== undefined) {
@@ -69,7 +117,7 @@ function configuration(options: StartOptions): ServerConfig | string {
   const result = serverConfig({
     ...(file !== undefined && { file }),
     environment: process.env,
-    overrides: options.overrides ?? [],
+    overrides: options.override ?? [],
     flags,
   })
   if ('errors' in result) return formatConfigErrors(result.errors)
@@ -95,7 +143,7 @@ function welcome(node: RunningNode, config: ServerConfig): string {
     `  listens   ${at.join(', ')}`,
     `  data      ${config.logDirs.join(', ')}`,
     `  try       tidemark produce hello "first record"${elsewhere}`,
-    `            tidemark consume hello --from beginning${elsewhere}`,
+    `            tidemark consume hello${elsewhere}`,
     '',
   ].join('\n')
 }

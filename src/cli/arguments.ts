@@ -22,17 +22,29 @@ export function pair(text: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
+/** A place in a partition as people write it. A negative offset counts from the end. */
+export type PlaceText = 'earliest' | 'latest' | { readonly offset: number } | { readonly timestamp: number }
+
+/** beginning (or earliest), end (or latest), an offset, or a time as {@link parseTime} takes it. */
+export function parsePlace(text: string, now: number): PlaceText {
+  if (text === 'beginning' || text === 'earliest') return 'earliest'
+  if (text === 'end' || text === 'latest') return 'latest'
+  // Thirteen digits are milliseconds of this century.
+  if (/^-?\d{1,12}$/.test(text)) return { offset: Number(text) }
+  return { timestamp: parseTime(text, now) }
+}
+
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** A point in time: ISO 8601, milliseconds since 1970, or so long ago (`-90m`, `10m`, `2h`, `1d`). */
 export function parseTime(text: string, now: number): number {
   const ago = /^-?(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)$/.exec(text)
   if (ago !== null) return Math.round(now - Number(ago[1]) * (UNITS[ago[2] ?? ''] ?? 0))
-  if (/^\d{10,}$/.test(text)) return Number(text)
+  if (/^\d{13,15}$/.test(text)) return Number(text)
   const time = Date.parse(text)
   if (Number.isNaN(time)) {
     throw new UsageError(
-      `"${text}" is no time`,
+      `"${text}" is no place or time`,
       'write 2026-01-31T12:00:00Z, milliseconds since 1970, or how long ago: 10m, 2h, 1d',
     )
   }

@@ -1,10 +1,10 @@
 import { Argument, type Command } from 'commander'
-import { buildProgram, COMMANDS } from '../cli.ts'
+import { buildProgram, type CliDoors, COMMANDS } from '../cli.ts'
 import { print } from '../output.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 
-export function command(program: Command): void {
+export function command(program: Command, doors: CliDoors): void {
   program
     .command('completion')
     .description('print a completion script for a shell')
@@ -18,7 +18,7 @@ Examples:
   tidemark completion fish > ~/.config/fish/completions/tidemark.fish`,
     )
     .action(async (shell: (typeof SHELLS)[number]) => {
-      const lines = wordsOf(await buildProgram(COMMANDS, ''))
+      const lines = wordsOf(await buildProgram(COMMANDS, doors))
       print(shell === 'fish' ? fish(lines) : shell === 'zsh' ? zsh(lines) : bash(lines))
     })
 }

@@ -2,14 +2,13 @@ import { type Command, Option } from 'commander'
 import { listOffsets } from '#client/admin/offsets.ts'
 import type { Client, Topic } from '#client/client.ts'
 import { type ConsumedRecord, Consumer, type OffsetSpec } from '#client/consumer.ts'
-import { parseTime, wholeNumber } from '../arguments.ts'
+import { type PlaceText, parsePlace, wholeNumber } from '../arguments.ts'
 import { existingTopic, UsageError, wantsJson, withClient } from '../context.ts'
 import { print } from '../output.ts'
 
 interface ConsumeOptions {
   readonly fromBeginning?: boolean
-  readonly offset?: string
-  readonly time?: string
+  readonly from?: string
   readonly partition?: number
   readonly group?: string
   readonly follow?: boolean
@@ -28,12 +27,14 @@ export function command(program: Command): void {
   program
     .command('consume <topic>')
     .description('read records: what is there now, or with --follow what comes')
-    .option('--from-beginning', 'from the first record; the default without --follow')
-    .option('-o, --offset <offset>', 'from an offset; a negative one counts from the end')
-    .option('-t, --time <time>', 'from the first record at or after a time: ISO 8601, or how long ago (10m, 2h, 1d)')
+    .option(
+      '--from <place>',
+      'beginning, end, an offset (a negative one counts from the end), or a time (2h, 2026-01-31)',
+    )
+    .option('--from-beginning', 'the same as --from beginning, which is the default without --follow')
     .option('-p, --partition <number>', 'of one partition', wholeNumber('--partition'))
     .option('-g, --group <name>', 'as a member of a group, from where it was, committing what was read')
-    .option('-f, --follow', 'wait for what comes; from the end unless told otherwise')
+    .option('-f, --follow', 'wait for what comes; from the end unless --from says otherwise')
     .option('-n, --max <count>', 'stop after so many records', wholeNumber('--max', 1))
     .addOption(
       new Option('--format <format>', 'how records are printed').choices(['text', 'json', 'hex']).default('text'),
@@ -48,24 +49,25 @@ export function command(program: Command): void {
 Examples:
   tidemark consume greetings                          all that is there
   tidemark consume greetings -f                       what comes
-  tidemark consume greetings -o -10                   the last ten of each partition
-  tidemark consume greetings -t 10m --format json     of the last ten minutes, a JSON object per line
+  tidemark consume greetings --from -10               the last ten of each partition
+  tidemark consume greetings --from 10m --json        of the last ten minutes, a JSON object per line
   tidemark consume greetings -g readers -f            share the work with other readers`,
     )
     .action(async (topic: string, options: ConsumeOptions, self: Command) => {
-      const places = [options.fromBeginning, options.offset, options.time].filter(given => given !== undefined)
-      if (places.length > 1) throw new UsageError('give one of --from-beginning, --offset and --time')
-      if (
-        options.group !== undefined &&
-        (options.partition !== undefined || (places.length > 0 && !options.fromBeginning))
-      ) {
+      if (options.from !== undefined && options.fromBeginning === true) {
+        throw new UsageError('give one of --from and --from-beginning')
+      }
+      const from = placeOf(options)
+      if (options.group !== undefined && (options.partition !== undefined || typeof from === 'object')) {
         throw new UsageError('a group decides by itself where it reads', 'move it with: tidemark groups reset')
       }
       const show = printer(wantsJson(self) ? { ...options, format: 'json' } : options)
       await withClient(self, async client => {
         const found = await existingTopic(client, topic)
         const consumer =
-          options.group === undefined ? await assigned(client, found, options) : subscribed(client, found, options)
+          options.group === undefined
+            ? await assigned(client, found, from, options)
+            : subscribed(client, found, from, options)
         // Stop where we are when asked to, so that a group learns how far we came.
         const stop = new AbortController()
         const onSignal = (): void => stop.abort()
@@ -125,10 +127,10 @@ async function endOffsets(client: Client, { name, partitions }: Topic): Promise<
   return new Map((await listOffsets(client, wanted)).map(({ partition, offset }) => [partition, offset]))
 }
 
-function subscribed(client: Client, topic: Topic, options: ConsumeOptions): Consumer {
+function subscribed(client: Client, topic: Topic, from: PlaceText, options: ConsumeOptions): Consumer {
   const consumer = new Consumer(client, {
     group: options.group ?? '',
-    offsetReset: options.fromBeginning === true || options.follow !== true ? 'earliest' : 'latest',
+    offsetReset: from === 'latest' ? 'latest' : 'earliest',
     isolation: options.committed === true ? 'read_committed' : 'read_uncommitted',
     sessionTimeoutMs: 10_000,
     pollRecordsMax: Math.min(options.max ?? 500, 500),
@@ -137,16 +139,19 @@ function subscribed(client: Client, topic: Topic, options: ConsumeOptions): Cons
   return consumer
 }
 
-async function assigned(client: Client, { name, partitions }: Topic, options: ConsumeOptions): Promise<Consumer> {
+async function assigned(
+  client: Client,
+  { name, partitions }: Topic,
+  place: PlaceText,
+  options: ConsumeOptions,
+): Promise<Consumer> {
   const chosen = partitions.filter(
     ({ partition }) => options.partition === undefined || partition === options.partition,
   )
   if (chosen.length === 0) {
     throw new UsageError(`topic "${name}" has no partition ${options.partition}; it has ${partitions.length}`)
   }
-  const offset = options.offset === undefined ? undefined : Number(options.offset)
-  if (offset !== undefined && !Number.isSafeInteger(offset)) throw new UsageError(`"${options.offset}" is no offset`)
-  const from = await startOffsets(client, name, chosen, offset, options)
+  const from = await startOffsets(client, name, chosen, place)
   const consumer = new Consumer(client, {
     offsetReset: 'earliest',
     isolation: options.committed === true ? 'read_committed' : 'read_uncommitted',
@@ -160,27 +165,22 @@ async function startOffsets(
   client: Client,
   name: string,
   chosen: Topic['partitions'],
-  offset: number | undefined,
-  options: ConsumeOptions,
+  place: PlaceText,
 ): Promise<(partition: number) => number | OffsetSpec> {
-  if (offset !== undefined && offset >= 0) return () => offset
-  if (offset !== undefined) {
-    const ask = (spec: OffsetSpec) =>
-      listOffsets(
-        client,
-        chosen.map(({ partition }) => ({ topic: name, partition, spec })),
-      )
-    const [firsts, ends] = await Promise.all([ask('earliest'), ask('latest')])
-    const first = new Map(firsts.map(each => [each.partition, each.offset]))
-    const end = new Map(ends.map(each => [each.partition, each.offset]))
-    return partition => Math.max(first.get(partition) ?? 0, (end.get(partition) ?? 0) + offset)
+  if (typeof place === 'string' || 'timestamp' in place) return () => place
+  const { offset } = place
+  if (offset >= 0) return () => offset
+  const ask = async (spec: OffsetSpec): Promise<Map<number, number>> => {
+    const wanted = chosen.map(({ partition }) => ({ topic: name, partition, spec }))
+    return new Map((await listOffsets(client, wanted)).map(each => [each.partition, each.offset]))
   }
-  if (options.time !== undefined) {
-    const timestamp = parseTime(options.time, Date.now())
-    return () => ({ timestamp })
-  }
-  const place = options.follow === true && options.fromBeginning !== true ? 'latest' : 'earliest'
-  return () => place
+  const [first, end] = await Promise.all([ask('earliest'), ask('latest')])
+  return partition => Math.max(first.get(partition) ?? 0, (end.get(partition) ?? 0) + offset)
+}
+
+function placeOf({ from, fromBeginning, follow }: ConsumeOptions): PlaceText {
+  if (from !== undefined) return parsePlace(from, Date.now())
+  return follow === true && fromBeginning !== true ? 'latest' : 'earliest'
 }
 
 function printer(options: ConsumeOptions): (record: ConsumedRecord) => void {

@@ -10,7 +10,7 @@ import {
 } from '#client/admin/groups.ts'
 import { listOffsets, type OffsetSpec } from '#client/admin/offsets.ts'
 import { type Client, ClientError } from '#client/client.ts'
-import { collect, parseTime } from '../arguments.ts'
+import { collect, parsePlace } from '../arguments.ts'
 import { existingTopic, nearest, UsageError, wantsJson, withClient } from '../context.ts'
 import { duration, print, printJson, table } from '../output.ts'
 
@@ -85,17 +85,19 @@ export function command(program: Command): void {
     .command('reset <group>')
     .description('move the committed offsets of a group without members')
     .option('-t, --topic <topic[:partitions]>', 'of these, such as orders or orders:0,2; may be repeated', collect)
-    .addOption(new Option('--to <place>', 'earliest, latest, an offset, or a time (ISO 8601, or how long ago: 2h)'))
+    .addOption(
+      new Option('--to <place>', 'beginning, end, an offset, or a time (2026-01-31T12:00Z, or how long ago: 2h)'),
+    )
     .option('--shift <count>', 'forward by so many records, or back with a negative number')
     .option('--dry-run', 'only show what would be committed')
     .addHelpText(
       'after',
       `
 Examples:
-  tidemark groups reset readers --to earliest --dry-run       see what would happen
+  tidemark groups reset readers --to beginning --dry-run      see what would happen
   tidemark groups reset readers -t orders:0 --to 1000         one partition to an offset
   tidemark groups reset readers --to 2h                       read the last two hours again
-  tidemark groups reset readers --shift -- -10                ten records back`,
+  tidemark groups reset readers --shift -10                   ten records back`,
     )
     .action(async (group: string, options: ResetOptions, self: Command) => {
       if ((options.to === undefined) === (options.shift === undefined)) {
@@ -241,11 +243,11 @@ async function targetOf(
     if (!Number.isSafeInteger(by)) throw new UsageError(`"${shift}" is no number of records`)
     return new Map(places.map(each => [keyOf(each), (before.get(keyOf(each)) ?? first.get(keyOf(each)) ?? 0) + by]))
   }
-  if (to === 'earliest' || to === 'beginning') return first
-  if (to === 'latest' || to === 'end') return end
-  if (to !== undefined && /^\d{1,9}$/.test(to)) return new Map(places.map(each => [keyOf(each), Number(to)]))
-  const timestamp = parseTime(to ?? '', Date.now())
-  const found = await offsetsOf(client, places, { timestamp })
+  const place = parsePlace(to ?? '', Date.now())
+  if (place === 'earliest') return first
+  if (place === 'latest') return end
+  if ('offset' in place) return new Map(places.map(each => [keyOf(each), place.offset]))
+  const found = await offsetsOf(client, places, place)
   // Nothing is at or after the time: the end.
   return new Map([...found].map(([key, offset]) => [key, offset < 0 ? (end.get(key) ?? 0) : offset]))
 }

@@ -3,27 +3,11 @@ import { ClientError } from '#client/errors.ts'
 import { UsageError } from './context.ts'
 import { remark } from './output.ts'
 
-/** What `tidemark start` was given. */
-export interface StartOptions {
-  /** A properties file. */
-  readonly config?: string
-  /** `key=value` each. */
-  readonly overrides: readonly string[]
-  readonly data?: string
-  readonly port?: number
-  readonly logLevel?: 'debug' | 'info' | 'warn' | 'error'
-  readonly logFormat?: 'line' | 'json'
-}
-
 export interface CliDoors {
-  /** Runs a broker until it is stopped; returns the exit code. */
-  readonly start: (options: StartOptions) => Promise<number>
+  /** Runs a node with the arguments behind `start`, until it is stopped; returns the exit code. */
+  readonly start: (args: readonly string[]) => Promise<number>
   readonly version?: string
 }
-
-export const EXIT_OK = 0
-export const EXIT_FAILED = 1
-export const EXIT_USAGE = 2
 
 interface CommandModule {
   readonly command: (program: Command, doors: CliDoors) => void
@@ -31,7 +15,6 @@ interface CommandModule {
 
 /** The commands, each in a file that is loaded only when it is used: a start costs what it needs. */
 export const COMMANDS: readonly { name: string; summary: string; load: () => Promise<CommandModule> }[] = [
-  { name: 'start', summary: 'run a broker until it is told to stop', load: () => import('./commands/start.ts') },
   {
     name: 'topics',
     summary: 'list, create, describe, alter and delete topics',
@@ -75,6 +58,7 @@ export async function runCli(argv: readonly string[], doors: CliDoors): Promise<
   const json = argv.includes('--json')
   try {
     const name = firstWord(argv)
+    if (name === 'start') return await doors.start(argv.filter((_, at) => at !== argv.indexOf('start')))
     const wanted = COMMANDS.filter(command => command.name === name)
     const program = await buildProgram(wanted, doors)
     if (argv.length === 0) {
@@ -110,6 +94,7 @@ export async function buildProgram(wanted: readonly (typeof COMMANDS)[number][],
     .addHelpText('after', EXAMPLES)
     .showHelpAfterError('(--help shows how)')
     .showSuggestionAfterError()
+  program.command('start').description('run a broker until it is told to stop')
   for (const each of COMMANDS) {
     if (wanted.includes(each)) (await each.load()).command(program, doors)
     else program.command(each.name).description(each.summary)

@@ -4,8 +4,9 @@ import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import type { FeatureRange } from '#core/metadata/image.ts'
 import type { ConnectionLimits } from '#network/connection.ts'
 import type { Address } from '#world/world.ts'
+import type { SnapshotLimits } from './snapshot-taker.ts'
 
-export interface ControllerConfig {
+export interface ControllerConfig extends SnapshotLimits {
   readonly nodeId: NodeId
   readonly clusterId: string
   /** `directory.id` of the folder's meta.properties. */
@@ -22,10 +23,6 @@ export interface ControllerConfig {
   readonly sessionTimeoutMs: Millis
   /** leader.imbalance.check.interval.seconds; undefined where auto.leader.rebalance.enable is false. */
   readonly leaderBalanceIntervalMs?: Millis | undefined
-  /** metadata.log.max.record.bytes.between.snapshots */
-  readonly snapshotBytes?: number
-  /** metadata.log.max.snapshot.interval.ms; 0 is never. */
-  readonly snapshotIntervalMs?: Millis
   /** metadata.log.segment.bytes */
   readonly segmentBytes?: number
   readonly limits?: ConnectionLimits

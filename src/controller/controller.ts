@@ -1,12 +1,11 @@
 import { unreachable } from '#base/assert.ts'
-import type { Millis, NodeId } from '#base/units.ts'
+import type { NodeId } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { ControllerMachine } from '#core/metadata/controller.ts'
 import type { ControllerOptions } from '#core/metadata/controller-state.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { FeatureRange, MetadataImage } from '#core/metadata/image.ts'
-import type { SnapshotId } from '#core/raft/log-view.ts'
 import type { QuorumState, ReplicaProgress, VoterEndpoint } from '#core/raft/quorum.ts'
 import { type FetchAnswer, Raft, type RaftEffect, type RaftEvent, type RaftFetch } from '#core/raft/raft.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
@@ -22,6 +21,7 @@ import { type Folded, MetadataLog } from './metadata-log.ts'
 import { QuorumError, refuseForeign, votersOf } from './quorum-error.ts'
 import { readQuorumState, writeQuorumState } from './quorum-state.ts'
 import { controllerService } from './requests/index.ts'
+import { SnapshotTaker } from './snapshot-taker.ts'
 import type { SnapshotFile } from './snapshots.ts'
 import { type AnswerOf, type CommandKind, type CommandOf, NotControllerError, Term } from './term.ts'
 import { WakeUp } from './wake-up.ts'
@@ -37,8 +37,6 @@ export interface ControllerStart {
 }
 
 const RETRY_MS = 1000
-const SNAPSHOT_BYTES = 20 * 1024 * 1024
-const SNAPSHOT_INTERVAL_MS = 3_600_000
 const IDLE_MS = 600_000
 const UNBOUNDED = 2_147_483_647
 
@@ -55,11 +53,11 @@ export interface FetchedLog {
 export class Controller {
   readonly #world: World
   readonly #config: ControllerConfig
-  readonly #folder: string
   readonly #logger: Logger
   readonly #log: MetadataLog
   readonly #raft: Raft
   readonly #wakeUp: WakeUp
+  readonly #snapshots: SnapshotTaker
   readonly #incarnationId: Uuid
   readonly #bootstrap: Bootstrap
   readonly #fetches = new Map<
@@ -72,9 +70,6 @@ export class Controller {
   #folded: Folded | undefined
   #lastCall = 0
   #stopped = false
-  #snapshotAt: Millis | undefined
-  #bytesAtSnapshot = 0
-  #snapshotting: Promise<void> | undefined
   #settled: { resolve(): void; reject(error: unknown): void } | undefined
 
   private constructor(
@@ -87,7 +82,6 @@ export class Controller {
     const { world, config } = start
     this.#world = world
     this.#config = config
-    this.#folder = start.folder
     this.#logger = start.log
     this.#log = log
     this.#folded = folded
@@ -96,6 +90,7 @@ export class Controller {
     const { nodeId, directoryId } = config
     const voters = votersOf(config, folded)
     this.#raft = new Raft({ nodeId, directoryId, voters, state, log, retryMs: RETRY_MS })
+    this.#snapshots = new SnapshotTaker(log, world.clock, start.log, config)
     this.#wakeUp = new WakeUp(world.clock, () => this.#tick())
   }
 
@@ -259,7 +254,7 @@ export class Controller {
     this.#term?.end()
     this.#term = undefined
     await this.#server?.close()
-    await this.#snapshotting
+    await this.#snapshots.settled()
     await this.#log.close()
   }
 
@@ -379,7 +374,7 @@ export class Controller {
     this.#term = term
     // From now on the image is ahead of the log, so that after a failure it is read again.
     this.#folded = undefined
-    this.#bytesAtSnapshot = -folded.bytes
+    this.#snapshots.begin(folded.bytes)
     this.#log.beginEpoch(epoch)
     term.control(log => log.appendControl(epoch, records))
     this.#raft.step({ kind: 'voters-changed', voters: current }, this.#world.clock.monotonic())
@@ -444,7 +439,6 @@ export class Controller {
     if (term !== undefined) {
       const termAt = term.machine.wakeAt()
       if (termAt !== undefined && termAt <= now) term.submit<'tick'>({ kind: 'tick' }).catch(() => {})
-      if (this.#snapshotAt !== undefined && this.#snapshotAt <= now) this.#takeSnapshot(term)
       this.#afterAppend(term)
     }
     this.#arm()
@@ -452,40 +446,11 @@ export class Controller {
 
   #arm(): void {
     if (this.#stopped) return
-    this.#wakeUp.arm(this.#raft.wakeAt(), this.#term?.machine.wakeAt(), this.#snapshotAt)
+    this.#wakeUp.arm(this.#raft.wakeAt(), this.#term?.machine.wakeAt(), this.#term && this.#snapshots.wakeAt())
   }
 
-  /** Decides whether it is time for a snapshot, and when it will be. */
   #afterAppend(term: Term): void {
-    const { snapshotBytes = SNAPSHOT_BYTES, snapshotIntervalMs = SNAPSHOT_INTERVAL_MS } = this.#config
-    const bytes = term.appendedBytes - this.#bytesAtSnapshot
-    if (bytes >= snapshotBytes) this.#takeSnapshot(term)
-    else if (bytes > 0 && snapshotIntervalMs > 0)
-      this.#snapshotAt ??= this.#world.clock.monotonic() + snapshotIntervalMs
+    this.#snapshots.consider(term)
     this.#arm()
-  }
-
-  /** The image is written down now, and stored as a snapshot when all that it holds is committed. */
-  #takeSnapshot(term: Term): void {
-    if (this.#snapshotting !== undefined || term.machine.image.inTransaction) return
-    this.#snapshotAt = undefined
-    this.#bytesAtSnapshot = term.appendedBytes
-    const { machine, kraftVersion, voters, lastTimestamp } = term
-    const { id, parts } = this.#log.snapshotOf({ image: machine.image, kraftVersion, voters, lastTimestamp })
-    this.#snapshotting = this.#storeSnapshot(term, id, parts).finally(() => {
-      this.#snapshotting = undefined
-    })
-  }
-
-  async #storeSnapshot(term: Term, id: SnapshotId, parts: readonly Buffer[]): Promise<void> {
-    try {
-      await term.whenCommitted()
-      await this.#log.storeSnapshot(id, parts, this.highWatermark)
-      this.#logger.info({ ...id, nodeId: this.nodeId }, 'wrote a snapshot of the metadata')
-    } catch (error) {
-      if (error instanceof NotControllerError) return
-      if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
-      this.#logger.warn({ folder: this.#folder, reason: error.message }, 'no snapshot of the metadata could be written')
-    }
   }
 }

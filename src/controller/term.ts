@@ -71,6 +71,11 @@ export class Term {
     return this.#pending.length
   }
 
+  /** Everything below is committed; -1 before this term has committed anything. */
+  get highWatermark(): Offset {
+    return this.#highWatermark
+  }
+
   /** Everything appended so far is in the log and in the machine. */
   get nextOffset(): Offset {
     return this.#nextOffset

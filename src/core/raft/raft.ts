@@ -1,8 +1,8 @@
 import { assert, unreachable } from '#base/assert.ts'
 import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
-import type { Machine } from '#core/machine.ts'
 import { ErrorCode } from '#protocol/errors.ts'
+import type { Machine } from '../machine.ts'
 import { judgePosition, type LogView, type Position } from './log-view.ts'
 import { majorityOf, type QuorumState, type ReplicaProgress, type Voter } from './quorum.ts'
 

@@ -8,6 +8,7 @@ import { ApiVersionsResponse } from '#protocol/messages/api-versions.ts'
 import type { Clock, File, Logger, Sink, Socket } from '#world/world.ts'
 import { apiVersions } from './api-versions.ts'
 import { Connection, DEFAULT_CONNECTION_LIMITS } from './connection.ts'
+import { FramePool } from './frame-pool.ts'
 import { HANG_UP, NO_ANSWER, type ServedApi, type Service, serve, service } from './service.ts'
 
 class SocketDouble implements Socket {
@@ -68,6 +69,7 @@ function harness(served: readonly ServedApi[], limits = DEFAULT_CONNECTION_LIMIT
     listener: 'PLAINTEXT',
     service: all,
     limits,
+    pool: new FramePool(1 << 20),
     clock,
     log,
     onClosed: () => {},

@@ -13,6 +13,7 @@ import {
 } from '#protocol/frames.ts'
 import type { RecordsHole } from '#protocol/schema.ts'
 import type { Address, Clock, File, Logger, Sink, Socket, WorldError } from '#world/world.ts'
+import type { FramePool } from './frame-pool.ts'
 import { type Answer, type Call, type Caller, HANG_UP, NO_ANSWER, type ServedApi, type Service } from './service.ts'
 
 /** A range of a file in place of records: it goes from the file to the socket. */
@@ -55,6 +56,7 @@ export interface ConnectionOptions {
   readonly listener: string
   readonly service: Service
   readonly limits: ConnectionLimits
+  readonly pool: FramePool
   readonly clock: Clock
   readonly log: Logger
   readonly onClosed: (connection: Connection) => void
@@ -80,6 +82,7 @@ export class Connection implements Sink, Caller {
   readonly #log: Logger
   readonly #onClosed: (connection: Connection) => void
   readonly #frames: FrameReader
+  readonly #pool: FramePool
   /** Requests that are not answered yet, oldest first. */
   readonly #slots: Slot[] = []
   /** Frames behind a barrier. */
@@ -107,7 +110,8 @@ export class Connection implements Sink, Caller {
     this.#log = options.log
     this.#onClosed = options.onClosed
     this.lastActive = options.clock.monotonic()
-    this.#frames = new FrameReader(options.limits.frameBytesMax)
+    this.#pool = options.pool
+    this.#frames = new FrameReader(options.limits.frameBytesMax, options.pool)
   }
 
   /** Whether requests are under way; a connection with some is not idle. */
@@ -184,7 +188,14 @@ export class Connection implements Sink, Caller {
     const request = decode(served.api.request, version, reader)
     const slot: Slot = { served, header, size, answer: undefined }
     this.#slots.push(slot)
-    const call: Call = { apiKey: header.apiKey, apiVersion: version, clientId: header.clientId, caller: this, size }
+    const call: Call = {
+      apiKey: header.apiKey,
+      apiVersion: version,
+      clientId: header.clientId,
+      caller: this,
+      size,
+      recycle: () => this.#pool.give(frame),
+    }
     let answer: Answer<object> | Promise<Answer<object>>
     try {
       answer = served.handle(request, call)

@@ -1,6 +1,7 @@
-import type { Millis } from '#base/units.ts'
+import { MiB, type Millis } from '#base/units.ts'
 import type { Address, Clock, Listener, Logger, Network, Socket, Timer } from '#world/world.ts'
 import { Connection, type ConnectionLimits } from './connection.ts'
+import { FramePool } from './frame-pool.ts'
 import type { Service } from './service.ts'
 
 export interface ServerOptions {
@@ -17,6 +18,9 @@ export interface ServerOptions {
   readonly connectionsPerHostMax: number
 }
 
+/** Frames' memory that is kept for reuse by all connections of a listener. */
+const POOL_BYTES_MAX = 16 * MiB
+
 /** One listener and the connections that came in by it. */
 export class Server {
   readonly name: string
@@ -29,6 +33,7 @@ export class Server {
   #sweep: Timer | undefined
   #refusalsLogged = 0
   #nextId = 1
+  readonly #pool = new FramePool(POOL_BYTES_MAX)
 
   private constructor(options: ServerOptions, clock: Clock, log: Logger, listen: (self: Server) => Listener) {
     this.name = options.name
@@ -77,6 +82,7 @@ export class Server {
       listener: this.name,
       service: this.#options.service,
       limits: this.#options.limits,
+      pool: this.#pool,
       clock: this.#clock,
       log: this.#log,
       onClosed: closed => this.#forget(closed),

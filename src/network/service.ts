@@ -10,6 +10,8 @@ export interface Call {
   readonly caller: Caller
   /** Size of the whole request in bytes. */
   readonly size: number
+  /** Says that nothing refers to the request's bytes any more, so that their memory may be used for another. */
+  recycle(): void
 }
 
 /** The connection behind a call, for as long as it lives. */

@@ -99,6 +99,16 @@ const BUFFER_BYTES_MAX = 64 << 10
 /** Larger frames get their memory as their bytes arrive, so that a claimed size alone costs nothing. */
 const TRUSTED_BYTES = 1 << 20
 
+/** Where the memory of large frames comes from. */
+export interface FrameMemory {
+  /** Exactly so many bytes, of any content. */
+  take(size: number): Buffer
+  /** Nothing refers to the bytes any more. */
+  give(buffer: Buffer): void
+}
+
+const FRESH_MEMORY: FrameMemory = { take: size => Buffer.allocUnsafeSlow(size), give() {} }
+
 /**
  * Splits what a connection brings into frames. Small frames share a buffer, which grows with the traffic; a larger
  * one is read straight into its own. Bytes of a frame that was handed out are never written again.
@@ -107,6 +117,7 @@ const TRUSTED_BYTES = 1 << 20
  */
 export class FrameReader {
   readonly #frameBytesMax: number
+  readonly #memory: FrameMemory
   #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES_MIN)
   /** Bytes `#start` to `#end` of the buffer have arrived and are not handed out. */
   #start = 0
@@ -116,8 +127,9 @@ export class FrameReader {
   #spaceBytes = 0
 
   /** `frameBytesMax` is the largest frame that is taken, without its size field: `socket.request.max.bytes`. */
-  constructor(frameBytesMax: number) {
+  constructor(frameBytesMax: number, memory: FrameMemory = FRESH_MEMORY) {
     this.#frameBytesMax = frameBytesMax
+    this.#memory = memory
   }
 
   /** Whether a frame has begun and not ended: what it means when the connection ends here. */
@@ -130,8 +142,9 @@ export class FrameReader {
     const large = this.#large
     if (large !== undefined && large.filled < large.size) {
       if (large.filled === large.buffer.length) {
-        const grown = Buffer.allocUnsafeSlow(Math.min(large.size, large.filled * 4))
+        const grown = this.#memory.take(Math.min(large.size, large.filled * 4))
         large.buffer.copy(grown, 0, 0, large.filled)
+        this.#memory.give(large.buffer)
         large.buffer = grown
       }
       return this.#handOut(large.buffer.subarray(large.filled))
@@ -186,7 +199,7 @@ export class FrameReader {
       return this.#buffer.subarray(from, this.#start)
     }
     if (4 + size > BUFFER_BYTES_MAX / 2) {
-      const buffer = Buffer.allocUnsafeSlow(Math.min(size, TRUSTED_BYTES))
+      const buffer = this.#memory.take(Math.min(size, TRUSTED_BYTES))
       const filled = this.#buffer.copy(buffer, 0, from, this.#end)
       this.#large = { size, buffer, filled }
       this.#start = this.#end

@@ -5,7 +5,7 @@ import { decodeEntry, encodeEntry, type GroupEntry } from '#core/group/entries.t
 import { GroupShard } from '#core/group/shard.ts'
 import type { Produced } from '#core/partition/leader.ts'
 import type { ErrorName } from '#protocol/errors.ts'
-import { batchesOf, isControl } from '#records/batch.ts'
+import { batchesOf as batchesIn, isControl } from '#records/batch.ts'
 import { BatchBuilder } from '#records/builder.ts'
 import { recordsOf } from '#records/records.ts'
 import { StorageError } from '#storage/storage-error.ts'
@@ -39,6 +39,8 @@ interface OpenCall {
 }
 
 const READ_BYTES = 1024 * 1024
+/** Far below message.max.bytes, so that one decision of thousands of entries is several batches. */
+const BATCH_BYTES_MAX = 256 * 1024
 const RELOAD_AFTER_MS = 200
 
 /**
@@ -56,6 +58,7 @@ export class ShardRunner {
   readonly #calls = new Map<number, OpenCall>()
   /** Answers that rest on an append that is under way, in the order of the appends. */
   readonly #resting: GroupReply[][] = []
+  readonly #untold: GroupCommand[] = []
   #wake: Deadline | undefined
   #stopped = false
 
@@ -82,9 +85,10 @@ export class ShardRunner {
     })
   }
 
-  /** Something that no client asked for. */
+  /** Something that no client asked for. While the log is read it waits, and comes after. */
   tell(command: GroupCommand): void {
-    this.#step(command)
+    if (this.#shard === undefined) this.#untold.push(command)
+    else this.#step(command)
   }
 
   stop(): void {
@@ -102,27 +106,24 @@ export class ShardRunner {
     if (shard === this.#shard) this.#schedule(shard)
   }
 
+  /** Applied before the append can settle: the fold is ahead of the answers, never behind. */
   #append(shard: GroupShard, entries: readonly GroupEntry[], answer: readonly GroupReply[]): void {
-    const now = this.#around.clock.now()
-    const builder = new BatchBuilder()
-    for (const entry of entries) {
-      const { key, value } = encodeEntry(entry)
-      builder.append(now, key, value)
-    }
-    const batch = builder.build()
     const replies = [...answer]
-    this.#resting.push(replies)
     const life = this.#life
-    const first = this.#partition.nextOffset
-    const token: ProduceToken = {
-      settle: produced => {
-        if (life !== this.#life) return
-        this.#settled(produced)
-      },
+    const batches = batchesOf(entries, this.#around.clock.now())
+    let offset = this.#partition.nextOffset
+    for (const entry of entries) shard.apply(entry, offset++)
+    for (const [index, batch] of batches.entries()) {
+      // Answers rest on the last of the decision's batches; the log takes them in their order or none after a failure.
+      this.#resting.push(index === batches.length - 1 ? replies : [])
+      const token: ProduceToken = {
+        settle: produced => {
+          if (life === this.#life) this.#settled(produced)
+        },
+      }
+      this.#partition.produce(batch, 0, batch.length, -1, token)
+      if (life !== this.#life) return
     }
-    // Applied before the append can settle: the fold is ahead of the answers, never behind.
-    for (const [index, entry] of entries.entries()) shard.apply(entry, first + index)
-    this.#partition.produce(batch, 0, batch.length, -1, token)
   }
 
   #settled(produced: Produced<ProduceToken>): void {
@@ -190,7 +191,7 @@ export class ShardRunner {
         if (range === undefined) break
         const bytes = await log.readBytes(range)
         if (life !== this.#life) return
-        for (const at of batchesOf(bytes)) {
+        for (const at of batchesIn(bytes)) {
           if (isControl(bytes, at)) continue
           for (const record of recordsOf(bytes, at)) {
             if (record.key === null) continue
@@ -213,7 +214,24 @@ export class ShardRunner {
       this.#around.log.debug({ partition: this.#partition.index, records, tookMs }, 'groups are loaded')
     }
     this.#step({ kind: 'Lead' })
+    for (const command of this.#untold.splice(0)) this.#step(command)
   }
+}
+
+/** A decision's entries as batches that a follower or a reader of the log can take. */
+function batchesOf(entries: readonly GroupEntry[], now: Millis): Buffer[] {
+  const batches: Buffer[] = []
+  let builder = new BatchBuilder({ bytesMax: BATCH_BYTES_MAX })
+  for (const entry of entries) {
+    const { key, value } = encodeEntry(entry)
+    if (!builder.wouldFit(now, key, value)) {
+      batches.push(builder.build())
+      builder = new BatchBuilder({ bytesMax: BATCH_BYTES_MAX })
+    }
+    builder.append(now, key, value)
+  }
+  batches.push(builder.build())
+  return batches
 }
 
 /** What an append's failure means to a client of the coordinator. */

@@ -38,6 +38,7 @@ class ProduceCall {
   readonly #responses: TopicResponse[] = []
   readonly #tokens: Token[] = []
   #unsettled = 0
+  #hasTimedOut = false
   #finish: ((answer: Answer<InputOf<typeof ProduceResponse>>) => void) | undefined
 
   constructor(broker: Broker, request: ProduceRequest, call: Call) {
@@ -60,7 +61,7 @@ class ProduceCall {
       }
     }
     this.#unsettled--
-    if (this.#unsettled === 0) return this.#answer()
+    if (this.#unsettled === 0) return this.#done()
     return new Promise(resolve => {
       const timeout = this.#broker.deadlines.after(this.#request.timeoutMs, () => this.#timedOut())
       this.#finish = answer => {
@@ -75,7 +76,7 @@ class ProduceCall {
     if (this.#unsettled > 0) return
     const finish = this.#finish
     this.#finish = undefined
-    finish?.(this.#answer())
+    finish?.(this.#done())
   }
 
   #produce(
@@ -136,6 +137,12 @@ class ProduceCall {
     found.produce(batch, 0, sizeInBytes(batch, 0), acks, token)
   }
 
+  /** Every partition has its answer, and unless one was not waited for, the bytes have done their service. */
+  #done(): Answer<InputOf<typeof ProduceResponse>> {
+    if (this.#request.acks !== 0 && !this.#hasTimedOut) this.#call.recycle()
+    return this.#answer()
+  }
+
   #answer(): Answer<InputOf<typeof ProduceResponse>> {
     if (this.#request.acks === 0) {
       const failed = this.#responses.some(topic => topic.partitionResponses?.some(each => each.errorCode !== 0))
@@ -153,6 +160,7 @@ class ProduceCall {
   }
 
   #timedOut(): void {
+    this.#hasTimedOut = true
     for (const token of this.#tokens) token.timedOut()
   }
 

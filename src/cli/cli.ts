@@ -9,6 +9,10 @@ export interface CliDoors {
   readonly version?: string
 }
 
+export const EXIT_OK = 0
+export const EXIT_FAILED = 1
+export const EXIT_USAGE = 2
+
 interface CommandModule {
   readonly command: (program: Command, doors: CliDoors) => void
 }

@@ -80,6 +80,8 @@ function registrationError(
   }
   const supported = new Map(withMetadataVersion(request.features).map(feature => [feature.name, feature]))
   for (const [name, level] of image.features) {
+    // A cluster that Kafka made may have finalized what this release does not know: nobody here can be held to it.
+    if (level > (options.features.get(name)?.max ?? 0)) continue
     const range = supported.get(name)
     if (level < (range?.minSupportedVersion ?? 0) || level > (range?.maxSupportedVersion ?? 0)) {
       return ErrorCode.UNSUPPORTED_VERSION

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { test } from 'node:test'
+import { SeededRandom } from '#base/random.ts'
+import type { Uuid } from '#base/uuid.ts'
+import { realWorld } from '#world/real/real.ts'
+import { LOG_CONFIG_DEFAULT } from './log-config.ts'
+import { ForeignFolderError, LogFolders, type LogFoldersOptions, type OpenedPartition } from './log-folders.ts'
+import { parsePartitionFolderName, suffixedFolderName } from './partition-folder.ts'
+import { StorageError } from './storage-error.ts'
+import { MemoryDisk } from './testing/memory-disk.ts'
+import { appendTo, LastBatchFold, LinesLogger, ManualClock, offsetsIn, plainBatch, readAll } from './testing/rig.ts'
+
+const TOPIC_A = 'AAAAAAAAAAAAAAAAAAAAAg' as Uuid
+const TOPIC_B = 'AAAAAAAAAAAAAAAAAAAAAw' as Uuid
+const T0 = 1_700_000_000_000
+
+function options(disk: MemoryDisk, more: Partial<LogFoldersOptions> = {}): LogFoldersOptions & { log: LinesLogger } {
+  const random = new SeededRandom(1)
+  return {
+    disk,
+    clock: new ManualClock(),
+    random,
+    log: new LinesLogger(),
+    paths: ['/a', '/b'],
+    nodeId: 1,
+    ...more,
+  } as LogFoldersOptions & { log: LinesLogger }
+}
+
+async function openPartition(
+  folders: LogFolders,
+  partition: number,
+  topicId: Uuid = TOPIC_A,
+): Promise<OpenedPartition & { readonly fold: LastBatchFold }> {
+  const fold = new LastBatchFold()
+  return { fold, ...(await folders.open({ topic: 'topic', topicId, partition, config: LOG_CONFIG_DEFAULT, fold })) }
+}
+
+test('an empty folder becomes a cluster, and is found again', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(options(disk))
+  const opened = [await openPartition(folders, 0), await openPartition(folders, 1), await openPartition(folders, 2)]
+  assert.deepEqual(
+    opened.map(({ log }) => log.folder),
+    ['/a/topic-0', '/b/topic-1', '/a/topic-2'],
+  )
+  for (const one of opened) await appendTo(one, plainBatch(0, 3, 10, T0))
+  assert.equal(folders.previousBrokerEpoch, -1)
+  await folders.close(42)
+  assert.match(String(disk.contentOf('/a/meta.properties')), /cluster.id=\S+\ndirectory.id=\S+\nnode.id=1\nversion=1/)
+  assert.equal(String(disk.contentOf('/a/recovery-point-offset-checkpoint')), '0\n2\ntopic 0 3\ntopic 2 3\n')
+  assert.equal(String(disk.contentOf('/b/.kafka_cleanshutdown')), '{"version":0,"brokerEpoch":42}')
+
+  const again = await LogFolders.open(options(disk))
+  assert.equal(again.clusterId, folders.clusterId)
+  assert.deepEqual(again.directoryIds, folders.directoryIds)
+  assert.equal(again.previousBrokerEpoch, 42)
+  assert.equal(disk.contentOf('/a/.kafka_cleanshutdown'), undefined)
+  assert.deepEqual(again.unopened.toSorted(), ['topic-0', 'topic-1', 'topic-2'])
+  const { log, highWatermark } = await openPartition(again, 1)
+  assert.equal(log.folder, '/b/topic-1')
+  assert.equal(highWatermark, 3)
+  assert.deepEqual(offsetsIn(await readAll(log)), [0, 1, 2])
+  await again.close()
+})
+
+test('a stop after an unclean one leaves no mark while a log was not checked', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(options(disk, { paths: ['/a'] }))
+  await appendTo(await openPartition(folders, 0), plainBatch(0, 3, 10, T0))
+  await folders.checkpoint()
+  const killed = disk.afterKill()
+  const second = await LogFolders.open(options(killed, { paths: ['/a'] }))
+  await second.close(1)
+  assert.equal(killed.contentOf('/a/.kafka_cleanshutdown'), undefined)
+  assert.match(String(killed.contentOf('/a/recovery-point-offset-checkpoint')), /topic 0 3/)
+  const third = await LogFolders.open(options(killed, { paths: ['/a'] }))
+  await openPartition(third, 0)
+  await third.close(1)
+  assert.notEqual(killed.contentOf('/a/.kafka_cleanshutdown'), undefined)
+})
+
+test('folders of another node or cluster are refused by name', async () => {
+  const disk = new MemoryDisk()
+  await (await LogFolders.open(options(disk))).close()
+  await assert.rejects(LogFolders.open(options(disk, { nodeId: 2 })), ForeignFolderError)
+  await assert.rejects(LogFolders.open(options(disk, { clusterId: TOPIC_B })), /\/a belongs to cluster/)
+})
+
+test('a folder that fails is offline and the other goes on', async () => {
+  const disk = new MemoryDisk()
+  await (await LogFolders.open(options(disk))).close(7)
+  disk.fault = (operation, name) => (operation === 'readFile' && name.startsWith('/a/') ? 'EIO' : undefined)
+  const world = options(disk)
+  const folders = await LogFolders.open(world)
+  assert.deepEqual(
+    folders.folders.map(({ online }) => online),
+    [false, true],
+  )
+  assert.equal(folders.directoryIds.length, 1)
+  assert.equal(folders.previousBrokerEpoch, -1)
+  assert.match(world.log.lines.join('\n'), /the folder is offline/)
+  assert.equal((await openPartition(folders, 0)).log.folder, '/b/topic-0')
+  await folders.close()
+  disk.fault = () => 'EIO'
+  await assert.rejects(LogFolders.open(options(disk)), StorageError)
+})
+
+test('a deleted partition is gone at once, its files later, and its name is free', async () => {
+  const disk = new MemoryDisk()
+  const world = options(disk, { paths: ['/a'] })
+  const folders = await LogFolders.open(world)
+  const first = await openPartition(folders, 0)
+  await appendTo(first, plainBatch(0, 3, 10, T0))
+  await folders.remove(first.log)
+  const second = await openPartition(folders, 0, TOPIC_B)
+  assert.equal(second.log.endOffset, 0)
+  assert.ok(disk.names().some(name => /\/a\/topic-0\.[0-9a-f]{32}-delete\//.test(name)))
+  ;(world.clock as ManualClock).advance(60_000)
+  await folders.checkpoint()
+  assert.ok(!disk.names().some(name => name.includes('-delete/')))
+  await folders.close()
+})
+
+test('the log of an earlier topic of the same name is moved aside', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(options(disk, { paths: ['/a'] }))
+  await appendTo(await openPartition(folders, 0), plainBatch(0, 3, 10, T0))
+  await openPartition(folders, 1)
+  await folders.close()
+  const again = await LogFolders.open(options(disk, { paths: ['/a'] }))
+  const { log } = await openPartition(again, 0, TOPIC_B)
+  assert.equal(log.endOffset, 0)
+  assert.equal(await again.moveStrays(() => false), 1)
+  const strays = new Set(disk.names().map(name => /topic-\d\.[0-9a-f]{32}-stray/.exec(name)?.[0]))
+  strays.delete(undefined)
+  assert.equal(strays.size, 2)
+  await again.close()
+})
+
+test('names of folders, as Kafka makes them', () => {
+  assert.deepEqual(parsePartitionFolderName('my-topic.x-12'), { topic: 'my-topic.x', partition: 12, state: 'live' })
+  const name = suffixedFolderName('t'.repeat(249), 3, 'delete', new Uint8Array(16))
+  assert.equal(name.length, 255)
+  assert.equal(parsePartitionFolderName(name)?.state, 'delete')
+  assert.equal(parsePartitionFolderName('remote-log-index-cache'), undefined)
+})
+
+test('on the real disk: lock, two lives, and a range that is read after its segment was deleted', async () => {
+  const root = await mkdtemp(path.join(os.tmpdir(), 'tidemark-folders-'))
+  const { disk, clock, random } = realWorld({ log: { level: 'silent' } })
+  const how = { disk, clock, random, log: new LinesLogger(), paths: [root], nodeId: 1 }
+  try {
+    const folders = await LogFolders.open(how)
+    await assert.rejects(LogFolders.open(how), /in use by another process/)
+    const one = await openPartition(folders, 0)
+    one.log.configure({ ...one.log.config, segmentBytes: 2000, retentionBytes: 0, flushMessages: 1 })
+    for (let index = 0; index < 20; index++) await appendTo(one, plainBatch(index * 2, 2, 200, T0))
+    const range = await one.log.read(0, 1000, 40, true)
+    assert.ok(range !== undefined)
+    assert.ok((await one.log.retain(T0, 40)) > 0)
+    assert.deepEqual(offsetsIn(await one.log.readBytes(range)), [0, 1, 2, 3])
+    await folders.close()
+    const again = await LogFolders.open(how)
+    const { log } = await openPartition(again, 0)
+    assert.equal(log.endOffset, 40)
+    assert.equal(log.startOffset, one.log.startOffset)
+    await again.close()
+  } finally {
+    await rm(root, { recursive: true, force: true })
+  }
+})

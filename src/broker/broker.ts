@@ -69,6 +69,8 @@ export class Broker {
   readonly fetchSessions: FetchSessions
   readonly #folders: LogFolders
   readonly #link: ControllerLink
+  /** Of the follower alone: answers on one connection keep their order, and its long polls would hold up all others. */
+  readonly #followLink: ControllerLink
   readonly #service: Service
   readonly #servers: Server[] = []
   #lifecycle: BrokerLifecycle | undefined
@@ -86,10 +88,11 @@ export class Broker {
     this.#configs = config.broker
     this.deadlines = new Deadlines(world.clock)
     this.#link = new ControllerLink(world, options.controllers, `broker-${config.nodeId}`, this.log)
+    this.#followLink = new ControllerLink(world, options.controllers, `raft-client-${config.nodeId}`, this.log)
     this.metadata = new MetadataFollower({
       nodeId: config.nodeId,
       clusterId: options.clusterId,
-      link: this.#link,
+      link: this.#followLink,
       clock: world.clock,
       log: this.log,
       changed: delta => this.#changed(delta),
@@ -143,6 +146,7 @@ export class Broker {
     this.partitions.stop()
     this.metadata.stop()
     this.#link.close()
+    this.#followLink.close()
     this.deadlines.stop()
   }
 

@@ -61,6 +61,16 @@ export class Server {
     return `127.0.0.1:${this.port}`
   }
 
+  /** Where its files are: what it says, and below `data` what it stores unless its settings say otherwise. */
+  get folder(): string {
+    return this.#dir
+  }
+
+  /** Of the process that runs now. */
+  get pid(): number | undefined {
+    return this.#child?.pid
+  }
+
   get logFile(): string {
     return join(this.#dir, 'server.log')
   }
@@ -92,8 +102,8 @@ export class Server {
   }
 
   /** @returns the exit code, or the signal when it had to be killed. */
-  async stop(): Promise<number | string> {
-    return this.#end('SIGTERM', STOP_LIMIT_MS[this.kind])
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | string> {
+    return this.#end(signal, STOP_LIMIT_MS[this.kind])
   }
 
   /** Kills and starts again on the same data. */

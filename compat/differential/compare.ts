@@ -1,8 +1,9 @@
 /** Compares two answers field by field, as their table says, after putting aside what two servers must differ in. */
 import { ZERO_UUID } from '#base/uuid.ts'
+import { errorOf } from '#protocol/errors.ts'
 import { type Field, type Fields, includesVersion, type Schema } from '#protocol/schema.ts'
 import * as batch from '#records/batch.ts'
-import { errorName } from './names.ts'
+
 import type { Same } from './same.ts'
 
 export interface Difference {
@@ -83,7 +84,7 @@ export class Comparison {
 
   #value(name: string, field: Field, left: unknown, right: unknown, path: string): void {
     if (left === null || right === null || left === undefined || right === undefined) {
-      if (left !== right) this.#differ(path, left === null ? null : here(left), right === null ? null : here(right))
+      if (left !== right) this.#differ(path, nullOr(name, left), nullOr(name, right))
     } else if (field.type === 'array') this.#array(name, field, left as unknown[], right as unknown[], path)
     else if (field.type === 'struct') this.#struct(field.fields as Fields, left as Struct, right as Struct, path)
     else if (field.type === 'records') this.#records(left as Buffer, right as Buffer, path)
@@ -107,7 +108,7 @@ export class Comparison {
       return
     }
     if (name.endsWith('errorCode') || name.endsWith('ErrorCode')) {
-      if (left !== right) this.#differ(path, errorName(left as number), errorName(right as number))
+      if (left !== right) this.#differ(path, errorOf(left as number).name, errorOf(right as number).name)
       return
     }
     const l = this.#plain(name, left, 0)
@@ -150,7 +151,8 @@ export class Comparison {
   #keyed(structs: readonly Struct[], side: 0 | 1): Map<string, Struct> {
     const keyed = new Map<string, Struct>()
     for (const struct of structs) {
-      const parts = IDENTITY.filter(name => name in struct).map(name => this.#identity(name, struct[name], side))
+      const named = IDENTITY.filter(name => name in struct && (name !== 'topicId' || !struct['name']))
+      const parts = named.map(name => this.#identity(name, struct[name], side))
       const key = parts.join('\u0000')
       let nth = 0
       while (keyed.has(`${key}\u0000${nth}`)) nth++
@@ -229,6 +231,10 @@ function shape(value: Primitive): Primitive {
   return /^[\w-]{22}$/.test(text) ? '<id>' : text
 }
 
+const nullOr = (name: string, value: unknown): unknown => {
+  if (value === null || value === undefined) return null
+  return PROSE.has(name) ? 'a text' : here(value)
+}
 const here = (value: unknown): string => {
   const text = JSON.stringify(value, (_, field) => (typeof field === 'bigint' ? String(field) : field)) ?? 'undefined'
   return typeof value === 'object' ? 'present' : text

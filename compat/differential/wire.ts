@@ -12,7 +12,7 @@ interface Waiting {
 export class Wire {
   readonly #port: number
   #socket: Socket | undefined
-  #received = Buffer.alloc(0)
+  #received: Buffer = Buffer.alloc(0)
   readonly #waiting: Waiting[] = []
 
   constructor(port: number) {
@@ -52,7 +52,7 @@ export class Wire {
     const ended = (): void => {
       if (this.#socket === socket) this.#end('closed')
     }
-    socket.on('data', bytes => this.#take(bytes))
+    socket.on('data', (bytes: Buffer) => this.#take(bytes))
     socket.on('error', ended)
     socket.on('close', ended)
     return socket

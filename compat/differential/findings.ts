@@ -1,0 +1,103 @@
+/** What differed, gathered by where and how, with one request that shows it. */
+import type { Api } from '#protocol/apis.ts'
+import type { Difference } from './compare.ts'
+import { EXPLAINED, type Explanation } from './explained.ts'
+
+export interface Finding extends Difference {
+  readonly api: string
+  readonly situation: string
+  readonly versions: Set<number>
+  count: number
+  readonly example: string
+}
+
+export class Findings {
+  readonly #findings = new Map<string, Finding>()
+  readonly #calls = new Map<string, number>()
+  readonly #skipped = new Map<string, number>()
+  /** Requests whose answers both carry errors, or none: how much of the run was about wrong requests. */
+  #refused = 0
+  situation = ''
+  requests = 0
+  /** Requests that were waited for long. */
+  readonly slow: string[] = []
+
+  note(
+    api: string,
+    version: number,
+    differences: readonly Difference[],
+    example: () => string,
+    answers?: unknown,
+  ): void {
+    this.requests++
+    const call = `${api} ${version}`
+    this.#calls.set(call, (this.#calls.get(call) ?? 0) + 1)
+    if (answers !== undefined && /"errorCode":-?[1-9]/.test(JSON.stringify(answers, plainly))) this.#refused++
+    for (const difference of differences) {
+      const key = [api, difference.path, difference.left, difference.right].join('\u0000')
+      const known = this.#findings.get(key)
+      if (known === undefined) {
+        const found = { ...difference, api, situation: this.situation, versions: new Set([version]), count: 1 }
+        this.#findings.set(key, { ...found, example: example() })
+      } else {
+        known.count++
+        known.versions.add(version)
+      }
+    }
+  }
+
+  took(api: string, version: number, ms: number, example: () => string): void {
+    if (ms > 300) this.slow.push(`${api} v${version} took ${ms.toFixed(0)} ms: ${example().slice(0, 200)}`)
+  }
+
+  skip(api: Api, version: number): void {
+    this.#skipped.set(`${api.name} ${version}`, (this.#skipped.get(`${api.name} ${version}`) ?? 0) + 1)
+  }
+
+  get all(): readonly Finding[] {
+    return [...this.#findings.values()].sort((a, b) => a.api.localeCompare(b.api) || a.path.localeCompare(b.path))
+  }
+
+  get unexplained(): readonly Finding[] {
+    return this.all.filter(finding => EXPLAINED.every(explanation => !covers(explanation, finding)))
+  }
+
+  get coverage(): string {
+    const apis = new Map<string, number[]>()
+    for (const call of this.#calls.keys()) {
+      const [api, version] = call.split(' ') as [string, string]
+      apis.set(api, [...(apis.get(api) ?? []), Number(version)])
+    }
+    const versions = [...apis.values()].reduce((sum, list) => sum + list.length, 0)
+    const skipped = [...new Set([...this.#skipped.keys()].map(call => call.split(' ')[0]))]
+    return (
+      `${this.requests} requests (${this.#refused} answered with an error) to ${apis.size} APIs in ${versions} versions` +
+      (skipped.length === 0 ? '' : `; not offered by both: ${skipped.join(', ')}`)
+    )
+  }
+
+  print(findings: readonly Finding[]): string {
+    return findings
+      .map(({ api, path, versions, count, left, right, example, situation }) => {
+        const list = [...versions].sort((a, b) => a - b)
+        const range = list.length > 2 ? `${list[0]}-${list.at(-1)}` : list.join(',')
+        return `${api} v${range}  ${path}  ${count}×  [${situation}]\n    first:  ${left}\n    second: ${right}\n    e.g. ${example}`
+      })
+      .join('\n')
+  }
+}
+
+function covers({ api, path, left, right }: Explanation, finding: Finding): boolean {
+  const matches = (pattern: RegExp | string | undefined, text: string): boolean =>
+    pattern === undefined || (typeof pattern === 'string' ? pattern === text : pattern.test(text))
+  return (
+    matches(api, finding.api) &&
+    matches(path, finding.path) &&
+    matches(left, finding.left) &&
+    matches(right, finding.right)
+  )
+}
+
+function plainly(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? String(value) : value
+}

@@ -1,12 +1,12 @@
 import { assert } from '#base/assert.ts'
 import type { Epoch, Millis, Offset } from '#base/units.ts'
-import type { Clock, Disk, File, Logger, Timer } from '#world/world.ts'
+import type { Clock, Disk, Logger, Timer } from '#world/world.ts'
 import type { AbortedTransaction, BatchFold } from './batch-fold.ts'
-import { BatchWalk } from './batch-walk.ts'
 import { replaceFile } from './files.ts'
 import type { EpochEndOffset, LeaderEpochs } from './leader-epochs.ts'
 import { LEADER_EPOCH_FILE, type Loaded, loadLog } from './load.ts'
 import type { LogConfig } from './log-config.ts'
+import { type LogRange, rangeOf, recentRange } from './log-range.ts'
 import { findMaxTimestamp, findTimestamp, type TimestampOffset } from './lookup.ts'
 import type { ProducerSnapshots } from './producer-snapshots.ts'
 import { countExpired } from './retention.ts'
@@ -17,6 +17,7 @@ import { collectAborted } from './txn-index.ts'
 import { Writer } from './writer.ts'
 
 export type { EpochEndOffset } from './leader-epochs.ts'
+export type { LogRange } from './log-range.ts'
 export type { TimestampOffset } from './lookup.ts'
 
 export interface LogOptions {
@@ -37,15 +38,6 @@ export interface LogOptions {
   readonly cache?: SegmentCache
   /** Called when offsets that were durable are cut off: a recovery point on the disk that is above must be lowered. */
   readonly recoveryPointLowered?: (() => Promise<void>) | undefined
-}
-
-/** Whole batches that lie together in one file. Stays readable for half a minute, whatever is deleted meanwhile. */
-export interface LogRange {
-  readonly file: File
-  readonly position: number
-  readonly size: number
-  /** The offset after the last batch: where to read on. */
-  readonly nextOffset: Offset
 }
 
 /**
@@ -186,21 +178,8 @@ export class Log {
     const below = Math.min(upTo, this.endOffset)
     if (from >= below) return undefined
     const active = this.#active
-    const file = from >= active.baseOffset && active.recent !== undefined ? active.file : undefined
-    if (file !== undefined && active.recent !== undefined) {
-      const { recent } = active
-      const first = recent.find(from - active.baseOffset)
-      if (first >= 0) {
-        const position = recent.startPosition(first)
-        let last = recent.findEnd(first, position + maxBytes, below - active.baseOffset)
-        if (last < first) {
-          if (!minOneBatch || recent.lastRelative(first) >= below - active.baseOffset) return undefined
-          last = first
-        }
-        const size = recent.endPosition(last) - position
-        return { file, position, size, nextOffset: active.baseOffset + recent.lastRelative(last) + 1 }
-      }
-    }
+    const found = from < active.baseOffset ? null : recentRange(active, from, maxBytes, below, minOneBatch)
+    if (found !== null) return found
     return this.#readCold(from, maxBytes, below, minOneBatch)
   }
 
@@ -472,37 +451,4 @@ export class Log {
     await this.#writer.stop()
     for (const segment of this.#segments) segment.closeFile()
   }
-}
-
-async function rangeOf(
-  segment: Segment,
-  start: number,
-  maxBytes: number,
-  below: Offset,
-  minOneBatch: boolean,
-): Promise<LogRange | undefined> {
-  const { size } = segment
-  const file = await segment.open(false)
-  const { offsets } = await segment.indexes()
-  // An entry's position is where a batch starts: everything between `start` and the last one that fits goes without a look.
-  const slot = Math.min(
-    offsets.floorPosition(start + maxBytes),
-    offsets.floorOffset(Math.min(below - 1 - segment.baseOffset, 0x7fff_ffff)),
-  )
-  const walk = new BatchWalk(file, slot < 0 ? start : Math.max(start, offsets.position(slot)), size, {
-    chunkBytes: 1024,
-  })
-  let nextOffset = -1
-  let end = walk.position
-  while (walk.here() || (await walk.load())) {
-    if (nextOffset < 0) nextOffset = walk.baseOffset
-    const fits = walk.position + walk.size - start <= maxBytes || (minOneBatch && walk.position === start)
-    if (!fits || walk.lastOffset >= below) break
-    walk.advance()
-    end = walk.position
-    nextOffset = walk.lastOffset + 1
-  }
-  if (end === start) return undefined
-  segment.remember(nextOffset, end)
-  return { file, position: start, size: end - start, nextOffset }
 }

@@ -1,12 +1,14 @@
 import { assert } from '#base/assert.ts'
-import { INT32_MAX, KiB, MiB, type Millis, type Offset } from '#base/units.ts'
+import { KiB, MiB, type Millis, type Offset } from '#base/units.ts'
 import { baseOffset, lastOffset, leaderEpoch, magic, maxTimestamp, sizeInBytes } from '#records/batch.ts'
 import { type Clock, type Disk, type Logger, type Timer, WorldError } from '#world/world.ts'
-import type { BatchFold, ProducerEntry } from './batch-fold.ts'
+import type { BatchFold } from './batch-fold.ts'
+import { Gather } from './gather.ts'
 import type { LeaderEpochs } from './leader-epochs.ts'
 import { type Loaded, restoreFold } from './load.ts'
-import { type LogConfig, SEGMENT_BYTES_MAX } from './log-config.ts'
+import type { LogConfig } from './log-config.ts'
 import type { ProducerSnapshots } from './producer-snapshots.ts'
+import { RollPlan } from './roll-plan.ts'
 import { Segment, type SegmentPlace } from './segment.ts'
 import { cureOf, type StorageError, storageError } from './storage-error.ts'
 
@@ -24,28 +26,6 @@ const PROBE_BYTES = 64 * KiB
 const DONE: Promise<unknown> = Promise.resolve()
 
 function ignore(): void {}
-
-/** What one write takes to the disk, and who waits for it. */
-class Gather {
-  readonly parts: Buffer[] = []
-  bytes = 0
-  endOffset: Offset
-  /** Set when a new segment begins with it: what is known of producers before it. */
-  readonly roll: { readonly baseOffset: Offset; readonly producers: readonly ProducerEntry[] } | undefined
-  readonly promise: Promise<void>
-  readonly resolve: () => void
-  readonly reject: (error: StorageError) => void
-
-  constructor(endOffset: Offset, roll: Gather['roll']) {
-    this.endOffset = endOffset
-    this.roll = roll
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    promise.catch(ignore)
-    this.promise = promise
-    this.resolve = resolve
-    this.reject = reject
-  }
-}
 
 export interface WriterOptions {
   readonly disk: Disk
@@ -86,13 +66,7 @@ export class Writer {
   /** Counts what took offsets back, be it truncation or failure: what was known of the log before no longer holds. */
   cuts = 0
 
-  /** What the active segment will be when all that is queued is written. */
-  #plannedBase = 0
-  #plannedBytes = 0
-  #plannedFirstTimestamp: Millis = -1
-  #plannedSince: Millis = 0
-  #plannedEntries = 0
-  #plannedSinceEntry = 0
+  readonly #plan: RollPlan
 
   #queue: Gather[] = []
   #drainPlanned = false
@@ -129,21 +103,11 @@ export class Writer {
     this.durableOffset = loaded.durableOffset
     this.startOffset = loaded.startOffset
     this.#folderUnsynced = fresh
-    this.#plan()
+    this.#plan = new RollPlan(options.clock, options.place.folder, this.#active)
   }
 
   get #active(): Segment {
     return this.#segments.at(-1) as Segment
-  }
-
-  #plan(): void {
-    const active = this.#active
-    this.#plannedBase = active.baseOffset
-    this.#plannedBytes = active.size
-    this.#plannedFirstTimestamp = active.firstTimestamp
-    this.#plannedSince = active.since
-    this.#plannedEntries = Math.ceil(active.indexBytes / 8)
-    this.#plannedSinceEntry = 0
   }
 
   append(bytes: Buffer, at: number, end: number): Promise<void> {
@@ -158,18 +122,12 @@ export class Writer {
       newest = Math.max(newest, maxTimestamp(bytes, position))
     }
     const size = end - at
-    const rolls = this.#mustRoll(size, last, newest)
+    const rolls = this.#plan.mustRoll(this.config, size, last, newest)
     const gather = rolls ? this.#roll(first) : this.#gatherFor(size)
     gather.parts.push(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end))
     gather.bytes += size
     gather.endOffset = last + 1
-    if (this.#plannedBytes === 0) this.#plannedFirstTimestamp = newest
-    this.#plannedBytes += size
-    this.#plannedSinceEntry += size
-    if (this.#plannedSinceEntry > this.config.indexIntervalBytes) {
-      this.#plannedEntries++
-      this.#plannedSinceEntry = 0
-    }
+    this.#plan.add(this.config, size, newest)
     this.nextOffset = last + 1
     this.#planDrain()
     return gather.promise
@@ -183,53 +141,18 @@ export class Writer {
     return gather
   }
 
-  #mustRoll(size: number, last: Offset, newest: Millis): boolean {
-    const { segmentBytes, segmentIndexBytes } = this.config
-    if (last - this.#plannedBase > INT32_MAX) return true
-    if (this.#plannedBytes === 0) return false
-    if (this.#plannedBytes + size > Math.min(segmentBytes, SEGMENT_BYTES_MAX)) return true
-    // The time index is the larger one, and keeps room for its last entry.
-    if (this.#plannedEntries >= Math.floor(segmentIndexBytes / 12) - 1) return true
-    return this.#isOld(newest)
-  }
-
-  #isOld(newest: Millis): boolean {
-    const { segmentMs } = this.config
-    const age =
-      this.#plannedFirstTimestamp >= 0 && newest >= 0
-        ? newest - this.#plannedFirstTimestamp
-        : this.#options.clock.now() - this.#plannedSince
-    return age > segmentMs - this.#jitterMs()
-  }
-
-  /** The same for a segment every time, different from log to log, so that they do not all roll at once. */
-  #jitterMs(): Millis {
-    const jitterMs = Math.min(this.config.segmentJitterMs, this.config.segmentMs)
-    if (jitterMs <= 0) return 0
-    let hash = this.#plannedBase >>> 0
-    for (const character of this.#options.place.folder) {
-      hash = Math.imul(hash ^ (character.codePointAt(0) as number), 0x01000193) >>> 0
-    }
-    return (hash / 0x1_0000_0000) * jitterMs
-  }
-
   /** What comes next goes into a new segment. */
   #roll(first: Offset): Gather {
     const gather = new Gather(this.nextOffset, { baseOffset: first, producers: this.#options.fold.snapshot() })
     this.#queue.push(gather)
-    this.#plannedBase = first
-    this.#plannedBytes = 0
-    this.#plannedFirstTimestamp = -1
-    this.#plannedSince = this.#options.clock.now()
-    this.#plannedEntries = 0
-    this.#plannedSinceEntry = 0
+    this.#plan.begin(first)
     return gather
   }
 
   /** Begins a new segment at the end, unless the last one is empty. */
   roll(): Promise<void> {
     if (this.failure !== undefined) return Promise.reject(this.failure)
-    if (this.#plannedBytes === 0) return this.#queue.at(-1)?.promise ?? Promise.resolve()
+    if (this.#plan.isEmpty) return this.#queue.at(-1)?.promise ?? Promise.resolve()
     const gather = this.#roll(this.nextOffset)
     this.#planDrain()
     return gather.promise
@@ -484,7 +407,7 @@ export class Writer {
     this.#syncFailed = false
     this.failure = undefined
     this.#recovering = true
-    this.#plan()
+    this.#plan.follow(this.#active)
   }
 
   #recovered(): void {
@@ -607,7 +530,7 @@ export class Writer {
     await this.#snapshots.removeAbove(end)
     await this.#snapshots.removeBelow((this.#segments[0] as Segment).baseOffset)
     await restoreFold({ fold, clean: false }, this.#segments, this.#snapshots, end, end)
-    this.#plan()
+    this.#plan.follow(this.#active)
     // Before anything is appended: a recovery point above the cut would vouch for bytes that come later.
     if (lowered) await this.#options.recoveryPointLowered?.()
   }

@@ -295,7 +295,10 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
   }
 
   #note({ replicaId: id, directoryId, offset: endOffset }: RaftFetch, now: Millis): void {
-    if (id < 0 || this.#voters.some(voter => voter.id === id && voter.directoryId === directoryId)) return
+    // The broker beside a controller follows as a client of its own, which has no folder to tell: it is the voter's node.
+    const isVoter = (voter: Voter) =>
+      voter.id === id && (directoryId === ZERO_UUID || voter.directoryId === directoryId)
+    if (id < 0 || this.#voters.some(isVoter)) return
     const key = `${id}:${directoryId}`
     const before = this.#observers.get(key)
     const leaderEndOffset = this.#log.endOffset

@@ -34,10 +34,16 @@ export async function runSimulation(options: SimulationOptions): Promise<Simulat
   const { seed, workload, mutant, keepTrace = false, limitMs } = options
   const simulation = new Simulation(seed, { keepTrace })
   let error: Error | undefined
+  // A node stops at a rejection that nobody takes, so such a run has failed as well.
+  const broken = Promise.withResolvers<never>()
+  const unhandled = (reason: unknown): void => broken.reject(reason)
+  process.on('unhandledRejection', unhandled)
   try {
-    await simulation.run(workload.run(simulation, mutant), limitMs)
+    await simulation.run(Promise.race([workload.run(simulation, mutant), broken.promise]), limitMs)
   } catch (thrown) {
     error = thrown instanceof Error ? thrown : new Error(String(thrown))
+  } finally {
+    process.off('unhandledRejection', unhandled)
   }
   const { trace, schedule } = simulation
   return { seed, hash: trace.hash, events: schedule.count, virtualMs: schedule.now / 1000, lines: trace.lines, error }

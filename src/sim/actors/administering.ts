@@ -1,0 +1,158 @@
+import type { SeededRandom } from '#base/random.ts'
+import { alterConfigs, describeConfigs } from '#client/admin/configs.ts'
+import { createTopic, deleteRecords, deleteTopic, listTopics } from '#client/admin/topics.ts'
+import type { Client } from '#client/client.ts'
+import { ClientError } from '#client/errors.ts'
+import type { FakeNode } from '#world/fake/fake-node.ts'
+import { dial, eventually, insist, type Scene, type SceneTopic } from './scene.ts'
+import { produceNumbered } from './producing.ts'
+import type { Observing } from './observing.ts'
+
+/** Settings that may change without that anything which is promised changes. */
+const SETTINGS: Readonly<Record<string, readonly string[]>> = {
+  'max.message.bytes': ['500000', '1000000', '2000000'],
+  'segment.ms': ['1000', '60000', '604800000'],
+  'min.insync.replicas': ['1'],
+  'index.interval.bytes': ['100', '4096'],
+  'retention.ms': ['-1', '604800000'],
+}
+const SETTLES_MS = 60_000
+
+/** Changes what the cluster knows of topics, and looks whether it still knows it. */
+export class Administering {
+  readonly #scene: Scene
+  readonly #node: FakeNode
+  readonly #random: SeededRandom
+  readonly #observing: Observing
+  /** What was set for a topic; two values where nobody answered. */
+  readonly #settings = new Map<string, Map<string, Set<string | undefined>>>()
+  readonly #passing = new Set<string>()
+
+  constructor(scene: Scene, node: FakeNode, random: SeededRandom, observing: Observing) {
+    this.#scene = scene
+    this.#node = node
+    this.#random = random
+    this.#observing = observing
+  }
+
+  async run(): Promise<void> {
+    const { simulation } = this.#scene
+    const client = await dial(this.#scene, this.#node, this.#random)
+    while (!this.#scene.calm) {
+      await simulation.wait(this.#random.between(1, 3000))
+      switch (this.#random.below(4)) {
+        case 0:
+          await this.#alter(client)
+          break
+        case 1:
+          await this.#deleteRecords(client)
+          break
+        case 2:
+          await this.#pass(client)
+          break
+        default:
+          await this.#check(client)
+      }
+    }
+    await this.#check(client)
+    client.close()
+  }
+
+  /** Creates a topic whatever it takes. */
+  async create(client: Client, topic: SceneTopic, configs: Readonly<Record<string, string>>): Promise<void> {
+    const { name, partitions } = topic
+    await insist(
+      this.#scene,
+      this.#random,
+      () => createTopic(client, { name, partitions, replicationFactor: 1, configs }),
+      ({ code }) => code === 'TOPIC_ALREADY_EXISTS',
+    )
+    this.#settings.set(name, new Map(Object.entries(configs).map(([key, value]) => [key, new Set([value])])))
+    for (let partition = 0; partition < partitions; partition++) {
+      this.#scene.ledger.add({ topic: name, partition }, topic.durable)
+    }
+  }
+
+  async #alter(client: Client): Promise<void> {
+    const random = this.#random
+    const { name } = random.pick(this.#scene.topics)
+    const key = random.pick(Object.keys(SETTINGS))
+    const value = random.chance(0.2) ? undefined : random.pick(SETTINGS[key] as readonly string[])
+    const settings = this.#settings.get(name) as Map<string, Set<string | undefined>>
+    const possible = settings.get(key) ?? new Set([undefined])
+    settings.set(key, possible.add(value))
+    const change =
+      value === undefined ? { name: key, op: 'delete' as const } : { name: key, op: 'set' as const, value }
+    await insist(this.#scene, random, () => alterConfigs(client, { type: 'topic', name }, [change]))
+    settings.set(key, new Set([value]))
+  }
+
+  async #check(client: Client): Promise<void> {
+    for (const { name } of this.#scene.topics) {
+      // What is changed is answered before the image that is described has it, so for a moment it may be older.
+      let wrong = ''
+      await eventually(this.#scene, `the settings of ${name} are others than were set`, SETTLES_MS, async () => {
+        const entries = await insist(this.#scene, this.#random, () => describeConfigs(client, { type: 'topic', name }))
+        if (entries instanceof ClientError) return false
+        const own = new Map(entries.filter(({ source }) => source === 'topic').map(each => [each.name, each.value]))
+        const settings = this.#settings.get(name) as Map<string, Set<string | undefined>>
+        wrong = [...settings].find(([key, possible]) => !possible.has(own.get(key) ?? undefined))?.[0] ?? ''
+        return wrong === ''
+      })
+    }
+    const known = await insist(this.#scene, this.#random, () => listTopics(client))
+    if (known instanceof ClientError) return
+    const names = new Set(known.map(({ name }) => name))
+    await eventually(this.#scene, `topics are missing in ${[...names]}`, SETTLES_MS, () =>
+      [...this.#scene.topics, ...[...this.#passing].map(name => ({ name }))].every(({ name }) => names.has(name)),
+    )
+  }
+
+  async #deleteRecords(client: Client): Promise<void> {
+    const { ledger } = this.#scene
+    const { name: topic, partitions } = this.#random.pick(this.#scene.topics)
+    const of = { topic, partition: this.#random.below(partitions) }
+    const offset = this.#random.below(ledger.floor(of) + 1)
+    const { losses } = ledger
+    ledger.deleting(of, offset)
+    const answer = await insist(
+      this.#scene,
+      this.#random,
+      () => deleteRecords(client, [{ ...of, offset }]),
+      ({ code }) => code === 'OFFSET_OUT_OF_RANGE' && losses !== ledger.losses,
+    )
+    if (!(answer instanceof ClientError) && losses === ledger.losses) {
+      for (const each of answer) ledger.deleted(each, each.lowWatermark)
+    }
+  }
+
+  /** A topic that comes and goes, often under a name that was there before. */
+  async #pass(client: Client): Promise<void> {
+    const { ledger } = this.#scene
+    const random = this.#random
+    const topic: SceneTopic = { name: `passing${random.below(2)}`, partitions: random.between(1, 2), durable: true }
+    const { name } = topic
+    const configs = { 'flush.messages': '1', 'file.delete.delay.ms': String(random.between(0, 2000)) }
+    await this.create(client, topic, configs)
+    this.#passing.add(name)
+    const origin = ledger.origin(`${name}@${this.#scene.simulation.schedule.now}`)
+    await produceNumbered(this.#scene, client, origin, [topic], random.between(1, 5), random, () => false)
+    if (random.chance(0.5)) {
+      for (let partition = 0; partition < topic.partitions; partition++) {
+        await this.#observing.partition({ topic: name, partition })
+      }
+    }
+    this.#passing.delete(name)
+    ledger.drop(name)
+    await insist(
+      this.#scene,
+      random,
+      () => deleteTopic(client, name),
+      ({ code }) => code === 'UNKNOWN_TOPIC_OR_PARTITION',
+    )
+    await eventually(this.#scene, `topic ${name} was deleted and is there`, SETTLES_MS, async () => {
+      const known = await insist(this.#scene, random, () => listTopics(client))
+      return !(known instanceof ClientError) && known.every(each => each.name !== name)
+    })
+  }
+}

@@ -1,0 +1,104 @@
+import type { SeededRandom } from '#base/random.ts'
+import type { Offset } from '#base/units.ts'
+import { Consumer } from '#client/consumer.ts'
+import { ClientError } from '#client/errors.ts'
+import type { FakeNode } from '#world/fake/fake-node.ts'
+import { keyOf } from '../checkers/node-ledger.ts'
+import { holds, Violation } from '../checkers/partition-log.ts'
+import { dial, type Scene } from './scene.ts'
+
+/** A member of a group, which polls and commits, leaves or dies, and comes again. */
+export class Consuming {
+  readonly #scene: Scene
+  readonly #node: FakeNode
+  readonly #group: string
+  readonly #random: SeededRandom
+
+  constructor(scene: Scene, node: FakeNode, group: string, random: SeededRandom) {
+    this.#scene = scene
+    this.#node = node
+    this.#group = group
+    this.#random = random
+  }
+
+  async run(): Promise<void> {
+    const { simulation } = this.#scene
+    while (!this.#scene.over) {
+      const living = this.#live()
+      if (!this.#scene.calm && this.#random.chance(0.3)) {
+        const dies = simulation.wait(this.#random.between(10, 20_000)).then(() => true)
+        if ((await Promise.race([living.then(() => false), dies])) && !this.#scene.over) {
+          if (this.#random.chance(0.5)) this.#node.crash()
+          else this.#node.powerCut()
+          await simulation.wait(this.#random.between(1, 3000))
+          continue
+        }
+      }
+      await living
+    }
+  }
+
+  async #live(): Promise<void> {
+    const { simulation, ledger, topics } = this.#scene
+    const random = this.#random
+    const client = await dial(this.#scene, this.#node, random)
+    const automatic = random.chance(0.3)
+    const consumer = new Consumer(client, {
+      group: this.#group,
+      offsetReset: 'earliest',
+      assignors: random.pick([['range'], ['range', 'cooperative-sticky']]),
+      sessionTimeoutMs: 6000,
+      heartbeatIntervalMs: 1500,
+      pollIntervalMs: 15_000,
+      pollRecordsMax: random.pick([1, 10, 500]),
+      autoCommitIntervalMs: automatic ? random.between(50, 1000) : 0,
+      maxWaitMs: random.pick([10, 100, 500]),
+      fetchBytesMax: random.pick([100, 10_000, 1_000_000]),
+    })
+    consumer.subscribe(topics.map(({ name }) => name))
+    const next = new Map<string, Offset>()
+    const { losses } = ledger
+    const until = simulation.schedule.now / 1000 + random.between(100, 30_000)
+    try {
+      while (!this.#scene.over && (this.#scene.calm || simulation.schedule.now / 1000 < until)) {
+        const records = await consumer.poll(random.between(10, 500))
+        const owned = new Set(consumer.assignment.map(keyOf))
+        for (const key of [...next.keys()]) if (!owned.has(key)) next.delete(key)
+        for (const record of records) {
+          ledger.read(record)
+          const key = keyOf(record)
+          const expected = next.get(key)
+          const skips = record.offset > (expected ?? 0) && record.offset <= ledger.deletedTo(record)
+          holds(
+            expected === undefined || expected === record.offset || skips || losses !== ledger.losses,
+            `a consumer of ${this.#group} was given ${record.offset} of ${key} where ${expected} comes`,
+          )
+          if (owned.has(key)) next.set(key, record.offset + 1)
+        }
+        if (!automatic && (this.#scene.calm || random.chance(0.3))) await this.#commit(consumer, losses)
+        if (random.chance(0.3)) await simulation.wait(random.fraction() * 200)
+      }
+      await consumer.close()
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error
+      if (!error.retriable) throw new Violation(`a consumer of ${this.#group} failed: ${error.code}, ${error.message}`)
+      await consumer.close()
+    } finally {
+      client.close()
+    }
+  }
+
+  async #commit(consumer: Consumer, losses: number): Promise<void> {
+    const { ledger } = this.#scene
+    const positions = consumer.assignment.map(of => ({ of, offset: consumer.position(of) }))
+    try {
+      await consumer.commit()
+    } catch (error) {
+      // Who was put out of the group, or out of time, reads again what was not committed.
+      if (!(error instanceof ClientError)) throw error
+      return
+    }
+    if (losses !== ledger.losses) return
+    for (const { of, offset } of positions) if (offset !== undefined) ledger.committed(this.#group, of, offset)
+  }
+}

@@ -8,7 +8,7 @@ import { CONFIG_BROKER, CONFIG_TOPIC } from '#core/metadata/config-resource.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { FeatureRange } from '#core/metadata/image.ts'
-import { isInternalTopic, OFFSETS_TOPIC, topicNameProblem } from '#core/metadata/topic-name.ts'
+import { CLUSTER_METADATA_TOPIC, isInternalTopic, OFFSETS_TOPIC, topicNameProblem } from '#core/metadata/topic-name.ts'
 import { FetchSessions } from '#core/session/fetch-sessions.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
 import { Server } from '#network/server.ts'
@@ -203,7 +203,13 @@ export class Broker {
     readonly epoch: number
   } {
     const { image } = this.metadata
-    return { supported: SUPPORTED_FEATURES, finalized: image.features, epoch: image.offset }
+    // A folder from Kafka may have features finalized that this release lacks; clients must not rely on them.
+    const finalized = new Map<string, number>()
+    for (const [name, level] of image.features) {
+      const known = Math.min(level, SUPPORTED_FEATURES.get(name)?.max ?? 0)
+      if (known > 0) finalized.set(name, known)
+    }
+    return { supported: SUPPORTED_FEATURES, finalized, epoch: image.offset }
   }
 
   /** The batch as its topic wants it stored. */
@@ -354,9 +360,22 @@ export class Broker {
       config.broker.number('broker.heartbeat.interval.ms'),
     )
     await this.#lifecycle.start()
+    await this.#moveStrays()
     this.#schedule(config.broker.number('log.retention.check.interval.ms'), () => this.partitions.retain())
     this.#schedule(PRODUCER_EXPIRY_CHECK_MS, () => {
       this.partitions.expireProducers(world.clock.now() - config.broker.number('producer.id.expiration.ms'))
+    })
+  }
+
+  /** What lies in the folders and belongs to no partition of the cluster is put aside, never deleted. */
+  async #moveStrays(): Promise<void> {
+    const { image } = this.metadata
+    await this.#folders.moveStrays(name => {
+      const dash = name.lastIndexOf('-')
+      const topic = image.topicByName(name.slice(0, dash))
+      return (
+        topic?.partitions[Number(name.slice(dash + 1))] !== undefined || name.startsWith(`${CLUSTER_METADATA_TOPIC}-`)
+      )
     })
   }
 

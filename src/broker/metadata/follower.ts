@@ -33,7 +33,8 @@ export class MetadataFollower {
   #fetchOffset: Offset = 0
   /** Everything below is in the image, and the broker has acted on it. */
   #appliedOffset: Offset = 0
-  #lastEpoch: Epoch = -1
+  /** Of the last record that is in the image; a fetch from the start says 0, as Kafka's own observers do. */
+  #lastEpoch: Epoch = 0
   #leaderEpoch: Epoch = 0
   #stopped = false
   readonly #waiting: { readonly until: () => boolean; readonly resolve: () => void }[] = []

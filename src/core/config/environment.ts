@@ -10,7 +10,7 @@ export interface Setting {
 }
 
 /** Variables of ours that are no broker configuration. */
-const OWN_VARIABLES = new Set(['TIDEMARK_CONFIG', 'TIDEMARK_LOG', 'TIDEMARK_LOG_LEVEL', 'TIDEMARK_LOG_FORMAT'])
+const OWN_VARIABLES = new Set(['TIDEMARK_BOOTSTRAP', 'TIDEMARK_LOG_LEVEL', 'TIDEMARK_LOG_FORMAT', 'TIDEMARK_NO_NATIVE'])
 
 /**
  * Settings from environment variables: `TIDEMARK_LOG_RETENTION_MS` and, as Kafka's container image has them,

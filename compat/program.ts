@@ -19,6 +19,7 @@ export async function perform(suite: string, command: readonly string[], server:
     child.kill('SIGKILL')
   }, LIMIT_MS)
   let failed = 0
+  const said: string[] = []
   let restarting: Promise<void> | undefined
   const lines = createInterface({ input: child.stdout })
   lines.on('line', line => {
@@ -37,7 +38,7 @@ export async function perform(suite: string, command: readonly string[], server:
     if (result === 'ok' || result === 'failed' || result === 'skipped') {
       if (result === 'failed') failed++
       tell(result, `${suite} › ${name}`, why)
-    } else process.stdout.write(`    ${suite} | ${line}\n`)
+    } else said.push(line)
   })
   const status = await new Promise<number | string>(resolve => {
     child.on('error', error => resolve(error.message))
@@ -46,6 +47,13 @@ export async function perform(suite: string, command: readonly string[], server:
   clearTimeout(limit)
   process.off('exit', onExit)
   await restarting
+  if (failed > 0 || late)
+    process.stdout.write(
+      said
+        .slice(-20)
+        .map(line => `    ${suite} | ${line}\n`)
+        .join(''),
+    )
   if (late) tell('failed', suite, `stopped after ${LIMIT_MS / 1000} s`)
   else if (status !== 0 && failed === 0) tell('failed', suite, `ended with ${status}`)
 }

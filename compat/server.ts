@@ -147,7 +147,7 @@ function tidemarkCommand(command: readonly string[], port: number, dir: string, 
 
 function kafkaCommand(dir: string, more: Settings): string[] {
   // A killed broker is known again by the next one only after its session: the default would be nine seconds of waiting.
-  const settings = { ...SETTINGS, 'broker.session.timeout.ms': '2000', 'broker.heartbeat.interval.ms': '500', ...more }
+  const settings = { ...SETTINGS, 'broker.session.timeout.ms': '4000', 'broker.heartbeat.interval.ms': '500', ...more }
   const properties = Object.entries(settings).map(([key, value]) => `${key}=${value}`)
   return [join(peer, 'broker'), dir, '1', '1', ...properties]
 }

@@ -73,7 +73,7 @@ async function java(): ReturnType<Suite['prepare']> {
     if (failure !== undefined) throw new Error(failure)
   }
   const flags = ['-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-Xshare:auto', '-Xmx768m']
-  const log = `-Dlog4j2.configurationFile=${join(peer, 'log4j2.properties')}`
+  const log = `-Dlog4j2.configurationFile=${join(here, 'java', 'log4j2.properties')}`
   return { command: ['java', ...flags, log, '-cp', `${classes}:${lib}`, 'Compat'] }
 }
 

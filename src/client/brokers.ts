@@ -5,8 +5,9 @@ import type { ClientWorld } from './client.ts'
 import { ClientError, clientError } from './errors.ts'
 
 /**
- * The connections to a cluster, one per broker and purpose: what long polls must not hold up has a connection of its
- * own. They are made when first needed and again after they broke.
+ * The connections to a cluster, one per broker and purpose. Answers come in the order of the questions, so whatever
+ * waits at the broker (a fetch, a join) needs a connection that nobody else waits behind. They are made when first
+ * needed and again after they broke.
  */
 export class Brokers {
   readonly #world: ClientWorld
@@ -15,6 +16,7 @@ export class Brokers {
   #known: ReadonlyMap<NodeId, Address> = new Map()
   readonly #channels = new Map<string, Promise<Channel>>()
   #closed = false
+  #purposes = 0
 
   constructor(world: ClientWorld, bootstrap: readonly Address[], options: Partial<ChannelOptions>) {
     this.#world = world
@@ -27,14 +29,7 @@ export class Brokers {
     for (const [id, address] of this.#known) {
       const now = addresses.get(id)
       if (now !== undefined && now.host === address.host && now.port === address.port) continue
-      for (const [key, channel] of this.#channels) {
-        if (!key.startsWith(`${id}/`)) continue
-        this.#channels.delete(key)
-        channel.then(
-          open => open.close(),
-          () => {},
-        )
-      }
+      for (const key of this.#channels.keys()) if (key.startsWith(`${id}/`)) this.#drop(key)
     }
     this.#known = addresses
   }
@@ -54,6 +49,16 @@ export class Brokers {
     return this.#open(`${node}/${purpose}`, address)
   }
 
+  /** A purpose that nobody else has; to be given back by `release`. */
+  claim(what: string): string {
+    return `${what} ${++this.#purposes}`
+  }
+
+  /** Closes the connections for a purpose. */
+  release(purpose: string): void {
+    for (const key of this.#channels.keys()) if (key.endsWith(`/${purpose}`)) this.#drop(key)
+  }
+
   /** A connection to any broker: one that is open, a known one, or one of the bootstrap addresses, in this order. */
   async any(): Promise<Channel> {
     for (const [key, channel] of this.#channels) {
@@ -64,13 +69,16 @@ export class Brokers {
 
   close(): void {
     this.#closed = true
-    for (const channel of this.#channels.values()) {
-      channel.then(
-        open => open.close(),
-        () => {},
-      )
-    }
-    this.#channels.clear()
+    for (const key of this.#channels.keys()) this.#drop(key)
+  }
+
+  #drop(key: string): void {
+    const channel = this.#channels.get(key)
+    this.#channels.delete(key)
+    channel?.then(
+      open => open.close(),
+      () => {},
+    )
   }
 
   async #first(): Promise<Channel> {

@@ -41,6 +41,7 @@ export class Fetcher {
   readonly #client: Client
   readonly #options: FetcherOptions
   readonly #partitions = new Map<string, Tracked>()
+  readonly #purpose: string
   readonly #sessions = new Map<NodeId, FetchSession>()
   readonly #fetching = new Set<NodeId>()
   #seeking = false
@@ -53,6 +54,7 @@ export class Fetcher {
   constructor(client: Client, options: FetcherOptions) {
     this.#client = client
     this.#options = options
+    this.#purpose = client.brokers.claim('fetch')
   }
 
   get partitions(): readonly TopicPartition[] {
@@ -103,6 +105,7 @@ export class Fetcher {
 
   close(): void {
     this.#closed = true
+    this.#client.brokers.release(this.#purpose)
     this.#notify()
   }
 
@@ -220,7 +223,7 @@ export class Fetcher {
       this.#sessions.set(leader, session)
     }
     try {
-      const channel = await this.#client.brokers.to(leader, 'fetch')
+      const channel = await this.#client.brokers.to(leader, this.#purpose)
       const wanted = list.map(each => this.#want(each))
       const cap = wanted.some(({ topicId }) => topicId === ZERO_UUID) ? FETCH_BY_NAME_MAX : undefined
       const version = channel.versionFor(FetchRequest, cap)
@@ -234,6 +237,7 @@ export class Fetcher {
       else if (answer.errorCode !== ErrorCode.FETCH_SESSION_ID_NOT_FOUND) await this.#stumbled(list, answer.errorCode)
     } catch (error) {
       session.failed()
+      if (this.#closed) return
       const failure = clientError(error)
       if (!mayRetry(failure)) this.#error = failure
       await this.#stumbled(list, ErrorCode.NONE)

@@ -40,6 +40,8 @@ export class GroupSession {
   readonly #options: MembershipOptions
   readonly #hooks: GroupHooks
   readonly #membership: Membership
+  /** A join waits for the other members, and nothing else should wait behind it. */
+  readonly #purpose: string
   #topics: readonly string[] = []
   #counts: ReadonlyMap<string, number> = new Map()
   #timer: Timer | undefined
@@ -52,6 +54,7 @@ export class GroupSession {
     this.#options = options
     this.#hooks = hooks
     this.#membership = new Membership(options)
+    this.#purpose = client.brokers.claim('member')
   }
 
   get stable(): boolean {
@@ -89,6 +92,7 @@ export class GroupSession {
     this.#timer?.cancel()
     this.#countTimer?.cancel()
     for (const effect of effects) if (effect.type === 'leave') await this.#leave(effect.memberId)
+    this.#client.brokers.release(this.#purpose)
   }
 
   #now(): Millis {
@@ -159,9 +163,8 @@ export class GroupSession {
     )
   }
 
-  /** A connection of its own: a join waits for the other members, and nothing else should wait behind it. */
   async #channel(): Promise<Channel> {
-    return await this.#client.brokers.to(await this.#client.coordinator(this.#group), 'member')
+    return await this.#client.brokers.to(await this.#client.coordinator(this.#group), this.#purpose)
   }
 
   async #join({ memberId, protocols }: Extract<MembershipEffect, { type: 'join' }>): Promise<JoinGroupResponse> {

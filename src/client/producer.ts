@@ -102,6 +102,8 @@ export class Producer {
   readonly #accumulator: Accumulator<Tag>
   readonly #partitioners = new Map<string, StickyPartitioner>()
   readonly #underWay = new Map<NodeId, number>()
+  /** By topic, until the records of the last send are in their batches. */
+  readonly #taking = new Map<string, Promise<void>>()
   /** Senders that wait for room, and those who wait until all is settled. */
   #waitForRoom: (() => void)[] = []
   #waitForEmpty: (() => void)[] = []
@@ -135,19 +137,48 @@ export class Producer {
     })
   }
 
-  /** Resolves when all of the records are written; rejects with a ClientError when one is not. Waits while the buffer is full. */
+  /**
+   * Resolves when all of the records are written; rejects with a ClientError when one is not. Waits while the buffer is
+   * full. Records of one `send` come before those of the next to the same topic, also where neither is awaited.
+   */
   async send(topic: string, records: readonly NewRecord[]): Promise<RecordMetadata[]> {
     const delivery = new Delivery(records.length)
     // It is awaited below, but may fail before.
     delivery.done.catch(() => {})
+    const taking = this.#take(topic, records, delivery, this.#taking.get(topic))
+    const taken = taking
+      .catch(() => {})
+      .then(() => {
+        if (this.#taking.get(topic) === taken) this.#taking.delete(topic)
+      })
+    this.#taking.set(topic, taken)
+    await taking
+    return await delivery.done
+  }
+
+  /** Puts the records into their batches once those of the send before are in theirs. */
+  async #take(
+    topic: string,
+    records: readonly NewRecord[],
+    delivery: Delivery,
+    before: Promise<void> | undefined,
+  ): Promise<void> {
+    if (before !== undefined) await before
     const { createTopics: create } = this.#options
     const known = this.#client.metadata.remembered(topic) ?? (await this.#client.topic(topic, { create }))
-    for (const [index, record] of records.entries()) await this.#append(known, record, { delivery, index })
-    return await delivery.done
+    for (const [index, record] of records.entries()) {
+      const tag = { delivery, index }
+      while (!this.#append(known, record, tag)) await new Promise<void>(resolve => this.#waitForRoom.push(resolve))
+    }
   }
 
   /** Sends what lingers and waits until everything that was taken is settled. */
   async flush(): Promise<void> {
+    while (this.#taking.size > 0) {
+      this.#accumulator.flush()
+      this.#schedule()
+      await Promise.all(this.#taking.values())
+    }
     this.#accumulator.flush()
     if (this.#accumulator.empty) return
     this.#schedule()
@@ -160,32 +191,29 @@ export class Producer {
     this.#timer?.cancel()
   }
 
-  async #append(topic: Topic, record: NewRecord, tag: Tag): Promise<void> {
+  /** Whether there was room for it. */
+  #append(topic: Topic, record: NewRecord, tag: Tag): boolean {
     const key = toBytes(record.key)
     const value = toBytes(record.value)
     const headers = toHeaders(record.headers)
     const timestamp = record.timestamp ?? this.#client.world.clock.now()
     checkTimestamp(timestamp)
-    for (;;) {
-      if (this.#closed) throw new ClientError('CLOSED', 'the producer is closed')
-      const sticky = record.partition === undefined && key === null ? this.#sticky(topic.name) : undefined
-      const partition = sticky === undefined ? this.#partition(topic, record.partition, key) : this.#draw(topic, sticky)
-      const before = this.#accumulator.bufferedBytes
-      const now = this.#client.world.clock.monotonic()
-      const taken = this.#accumulator.append(topic.name, partition, { timestamp, key, value, headers }, tag, now)
-      if (taken === 'too-large') {
-        throw new ClientError('MESSAGE_TOO_LARGE', `a record is larger than ${this.#options.requestBytesMax} bytes`, {
-          hint: "raise the producer's largest request and the topic's max.message.bytes",
-        })
-      }
-      if (taken === 'taken') {
-        sticky?.appended(this.#accumulator.bufferedBytes - before, this.#accumulator.filling(topic.name, partition))
-        this.#schedule()
-        return
-      }
-      this.#schedule()
-      await new Promise<void>(resolve => this.#waitForRoom.push(resolve))
+    if (this.#closed) throw new ClientError('CLOSED', 'the producer is closed')
+    const sticky = record.partition === undefined && key === null ? this.#sticky(topic.name) : undefined
+    const partition = sticky === undefined ? this.#partition(topic, record.partition, key) : this.#draw(topic, sticky)
+    const before = this.#accumulator.bufferedBytes
+    const now = this.#client.world.clock.monotonic()
+    const taken = this.#accumulator.append(topic.name, partition, { timestamp, key, value, headers }, tag, now)
+    if (taken === 'too-large') {
+      throw new ClientError('MESSAGE_TOO_LARGE', `a record is larger than ${this.#options.requestBytesMax} bytes`, {
+        hint: "raise the producer's largest request and the topic's max.message.bytes",
+      })
     }
+    if (taken === 'taken') {
+      sticky?.appended(this.#accumulator.bufferedBytes - before, this.#accumulator.filling(topic.name, partition))
+    }
+    this.#schedule()
+    return taken === 'taken'
   }
 
   #partition(topic: Topic, wanted: number | undefined, key: Uint8Array | null): number {

@@ -88,7 +88,7 @@ for (const compression of COMPRESSIONS) {
 
 await scenario('records of 1 MB', async () => {
   const name = await topic('large', 1)
-  const producer = new Producer({ ...options, retries: 0 })
+  const producer = new Producer(options)
   const values = [1, 2, 3].map(() => randomBytes(1_000_000))
   for (const value of values)
     await producer.send({ messages: [message(name, { key: null, value, headers: [] })], acks: -1 })

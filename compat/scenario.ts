@@ -21,6 +21,16 @@ const LIMIT_MS = 60_000
 
 const oneLine = (text: string): string => text.replaceAll(/\s*\n\s*/g, ' ⏎ ').slice(0, 1_500)
 
+/** An error with its causes and the errors that it gathers. */
+function whole(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const inner = [
+    ...(error instanceof AggregateError ? error.errors : []),
+    ...(error.cause === undefined ? [] : [error.cause]),
+  ]
+  return [`${error.name}: ${error.message}`, ...inner.map(whole)].join(' ⏎ by ')
+}
+
 export async function scenario(name: string, perform: () => Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<never>((_, reject) => {
@@ -30,7 +40,7 @@ export async function scenario(name: string, perform: () => Promise<void>): Prom
     await Promise.race([perform(), limit])
     process.stdout.write(`ok ${name}\n`)
   } catch (error) {
-    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+    const text = whole(error)
     process.stdout.write(`failed ${name}: ${oneLine(text)}\n`)
     if (process.env.COMPAT_STACK !== undefined) process.stderr.write(`${error instanceof Error ? error.stack : text}\n`)
     process.exitCode = 1

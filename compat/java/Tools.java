@@ -102,8 +102,8 @@ final class Tools {
         call(CONFIGS, with(entity, "--describe", "--all")).succeeds().says("segment.bytes=1073741824", "min.insync.replicas=1");
         call(CONFIGS, with(entity, "--alter", "--delete-config", "retention.ms")).succeeds();
         Compat.holds(!call(CONFIGS, with(entity, "--describe")).succeeds().output().contains("retention.ms"), "retention.ms is shown after it was deleted");
-        call(CONFIGS, with(entity, "--alter", "--add-config", "retention.ms=soon")).fails().says("(?i)invalid value");
-        call(CONFIGS, with(entity, "--alter", "--add-config", "no.such.key=1")).fails().says("(?i)unknown");
+        call(CONFIGS, with(entity, "--alter", "--add-config", "retention.ms=soon")).fails().says("InvalidConfigurationException");
+        call(CONFIGS, with(entity, "--alter", "--add-config", "no.such.key=1")).fails().says("InvalidConfigurationException");
         var node = Integer.toString(admin.describeCluster().nodes().get().iterator().next().id());
         String[] broker = {"--entity-type", "brokers", "--entity-name", node};
         call(CONFIGS, with(broker, "--describe", "--all")).succeeds().says("log.segment.bytes=1073741824", "(node|broker).id=" + node);

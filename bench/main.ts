@@ -60,6 +60,7 @@ const floors: Floor[] = []
 const tools = new Tools()
 const failures: string[] = []
 let scaleFailed = false
+let ending = false
 
 try {
   if (mode === 'scale')
@@ -85,10 +86,12 @@ function kinds(): ServerKind[] {
 
 function track(server: Server): Server {
   servers.push(server)
+  if (ending) void removeAll()
   return server
 }
 
 async function removeAll(): Promise<void> {
+  ending = true
   tools.stop()
   await Promise.all([...servers.splice(0), ...floors.splice(0)].map(one => one.remove()))
 }
@@ -148,7 +151,9 @@ async function attempt(what: string, work: () => Promise<void>): Promise<boolean
     await work()
     return true
   } catch (error) {
-    const why = (error as Error).message
+    const dead = servers.filter(server => server.ended !== undefined)
+    const lasts = dead.map(server => `\n${server.kind} ${server.ended}:\n${server.lastLog(8)}`)
+    const why = `${(error as Error).message}${lasts.join('')}`
     failures.push(`${what}: ${why}`)
     say(`  ${what}: ${why}`)
     return false

@@ -46,6 +46,9 @@ export class Server {
   readonly #dir: string
   readonly #options: ServerOptions
   #child: ChildProcess | undefined
+  #ended: string | undefined
+  /** Whether it is meant to run. */
+  #wanted = false
   readonly #onExit = (): void => void this.#child?.kill('SIGKILL')
 
   private constructor(options: ServerOptions, port: number, dir: string) {
@@ -63,6 +66,11 @@ export class Server {
 
   get bootstrap(): string {
     return `127.0.0.1:${this.port}`
+  }
+
+  /** How it ended, when nobody asked it to. */
+  get ended(): string | undefined {
+    return this.#ended
   }
 
   get #running(): ChildProcess {
@@ -84,15 +92,15 @@ export class Server {
     const began = performance.now()
     const child = spawn(program as string, args, { stdio: ['ignore', log, log], env, cwd: this.#dir })
     this.#child = child
-    let ended: string | undefined
     child.on('error', error => {
-      ended = error.message
+      this.#ended = error.message
     })
+    this.#wanted = true
     child.on('exit', (code, signal) => {
-      ended = `ended with ${code ?? signal}`
+      if (this.#wanted) this.#ended = `ended with ${code ?? signal}`
     })
     while (!(await answersMetadata(this.port))) {
-      if (ended !== undefined) throw new Error(`${this.kind} did not start, it ${ended}\n${this.lastLog()}`)
+      if (this.#ended !== undefined) throw new Error(`${this.kind} did not start, it ${this.#ended}\n${this.lastLog()}`)
       if (performance.now() - began > START_LIMIT_MS[this.kind])
         throw new Error(`${this.kind} does not answer\n${this.lastLog()}`)
       await delay(2)
@@ -104,6 +112,7 @@ export class Server {
   async stop(): Promise<number> {
     const child = this.#child
     if (child === undefined) return 0
+    this.#wanted = false
     const began = performance.now()
     if (child.exitCode === null && child.signalCode === null) {
       const gone = new Promise(resolve => child.once('exit', resolve))
@@ -120,6 +129,7 @@ export class Server {
   async remove(): Promise<void> {
     const child = this.#child
     this.#child = undefined
+    this.#wanted = false
     if (child !== undefined && child.exitCode === null && child.signalCode === null) {
       const gone = new Promise(resolve => child.once('exit', resolve))
       child.kill('SIGKILL')

@@ -75,6 +75,7 @@ export class Broker {
   readonly #servers: Server[] = []
   #lifecycle: BrokerLifecycle | undefined
   #configs: BrokerConfigs
+  readonly #started = Promise.withResolvers<void>()
   #stopped = false
 
   private constructor(options: BrokerOptions) {
@@ -116,7 +117,7 @@ export class Broker {
     )
     this.producerIds = new ProducerIds(this.#link, this.nodeId, () => this.#lifecycle?.epoch ?? -1)
     this.fetchSessions = new FetchSessions(config.broker.number('max.incremental.fetch.session.cache.slots'))
-    this.#service = brokerService(this)
+    this.#service = this.#onceStarted(brokerService(this))
   }
 
   /** Resolves when clients are served. Rejects with an Error that says what to do when an address cannot be had. */
@@ -361,6 +362,7 @@ export class Broker {
     )
     await this.#lifecycle.start()
     await this.#moveStrays()
+    this.#started.resolve()
     this.#schedule(config.broker.number('log.retention.check.interval.ms'), () => this.partitions.retain())
     this.#schedule(PRODUCER_EXPIRY_CHECK_MS, () => {
       this.partitions.expireProducers(world.clock.now() - config.broker.number('producer.id.expiration.ms'))
@@ -377,6 +379,28 @@ export class Broker {
         topic?.partitions[Number(name.slice(dash + 1))] !== undefined || name.startsWith(`${CLUSTER_METADATA_TOPIC}-`)
       )
     })
+  }
+
+  /**
+   * The address is known before the broker is, since it registers with it. Who asks by then waits: an image that has not
+   * caught up would say that topics do not exist, and clients take that for final.
+   */
+  #onceStarted(service: Service): Service {
+    let started = false
+    const { promise } = this.#started
+    void promise.then(() => {
+      started = true
+    })
+    return new Map(
+      [...service].map(([key, served]) => [
+        key,
+        {
+          ...served,
+          handle: (request, call) =>
+            started ? served.handle(request, call) : promise.then(() => served.handle(request, call)),
+        },
+      ]),
+    )
   }
 
   #schedule(everyMs: Millis, run: () => Promise<void> | void): void {

@@ -4,9 +4,9 @@ import { createTopic, deleteRecords, deleteTopic, listTopics } from '#client/adm
 import type { Client } from '#client/client.ts'
 import { ClientError } from '#client/errors.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
-import { dial, eventually, insist, type Scene, type SceneTopic } from './scene.ts'
-import { produceNumbered } from './producing.ts'
 import type { Observing } from './observing.ts'
+import { produceNumbered } from './producing.ts'
+import { dial, eventually, insist, type Scene, type SceneTopic } from './scene.ts'
 
 /** Settings that may change without that anything which is promised changes. */
 const SETTINGS: Readonly<Record<string, readonly string[]>> = {
@@ -81,8 +81,7 @@ export class Administering {
     const settings = this.#settings.get(name) as Map<string, Set<string | undefined>>
     const possible = settings.get(key) ?? new Set([undefined])
     settings.set(key, possible.add(value))
-    const change =
-      value === undefined ? { name: key, op: 'delete' as const } : { name: key, op: 'set' as const, value }
+    const change = value === undefined ? { name: key, op: 'delete' as const } : { name: key, op: 'set' as const, value }
     await insist(this.#scene, random, () => alterConfigs(client, { type: 'topic', name }, [change]))
     settings.set(key, new Set([value]))
   }

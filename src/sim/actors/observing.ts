@@ -53,7 +53,7 @@ export class Observing {
     const ends = await this.#list(lossy, 'latest')
     ledger.lost(lossy.map(of => ({ ...of, offset: ends.get(keyOf(of)) ?? 0 })))
     if (ledger.commitsDurable) return
-    for (const group of groups) ledger.commitsLost(group, await this.#committed(group))
+    for (const group of groups) ledger.commitsLost(group, await this.committed(group))
   }
 
   /** Compares all that there is with what was promised. */
@@ -64,7 +64,7 @@ export class Observing {
     }
     for (const group of groups) {
       const floors = ledger.commitFloors(group)
-      ledger.commitsRead(group, await this.#committed(group), floors)
+      ledger.commitsRead(group, await this.committed(group), floors)
     }
   }
 
@@ -98,7 +98,7 @@ export class Observing {
     return new Map(listed.map(each => [keyOf(each), each.offset]))
   }
 
-  async #committed(group: string): Promise<Map<string, Offset>> {
+  async committed(group: string): Promise<Map<string, Offset>> {
     const found = await this.#insist(client => fetchOffsets(client, group))
     return new Map(found.map(each => [keyOf(each), each.offset]))
   }
@@ -179,7 +179,10 @@ export class Observing {
       case 0:
         return { kind: 'Metadata', ask: () => channel.ask(API.Metadata, { topics: null }) }
       case 1: {
-        const topic = { topic: name, partitions: [{ partition: partitionIndex, fetchOffset: 0, partitionMaxBytes: 5000 }] }
+        const topic = {
+          topic: name,
+          partitions: [{ partition: partitionIndex, fetchOffset: 0, partitionMaxBytes: 5000 }],
+        }
         const body = { maxWaitMs: random.between(0, 2000), minBytes: random.pick([0, 1, 1_000_000]), maxBytes: 10_000 }
         return {
           kind: 'Fetch',

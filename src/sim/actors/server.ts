@@ -1,9 +1,9 @@
 import type { SeededRandom } from '#base/random.ts'
 import type { Millis } from '#base/units.ts'
 import { type ServerConfig, serverConfig } from '#core/config/server.ts'
-import { type RunningNode, startNode } from '../../node.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import type { World } from '#world/world.ts'
+import { type RunningNode, startNode } from '../../node.ts'
 import { Violation } from '../checkers/partition-log.ts'
 import { healDisk } from '../faults/disk.ts'
 import { PORT, type Scene, SERVER } from './scene.ts'
@@ -93,11 +93,12 @@ export class ServerLives {
       const stopped = await Promise.race([stopping, this.#scene.simulation.wait(limitMs).then(() => false)])
       if (stopped) this.#scene.ledger.stoppedCleanly()
       else if (limitMs === STOP_MS_MAX) throw new Violation(`a stop did not come to its end in ${STOP_MS_MAX} ms`)
-      this.#die('crash')
+      this.#die('crash', stopped)
     } else this.#die(how)
   }
 
-  #die(how: Death): void {
+  #die(how: Death, stopped = false): void {
+    if (!stopped) this.#scene.ledger.died()
     if (how === 'power-cut') {
       this.unsure = true
       this.node.powerCut()

@@ -103,7 +103,10 @@ export class NodeLedger {
       return
     }
     const other = ledger.acknowledged.get(offset)
-    holds(other === undefined, `${ledger.where} acknowledged ${head(other?.value)} and ${head(sent.value)} at ${offset}`)
+    holds(
+      other === undefined,
+      `${ledger.where} acknowledged ${head(other?.value)} and ${head(sent.value)} at ${offset}`,
+    )
     const seen = ledger.seen.get(offset)
     holds(
       seen === undefined || seen === sent.value,
@@ -132,7 +135,10 @@ export class NodeLedger {
     )
     const before = ledger.offsets.get(value)
     const tainted = this.#origins.get(sent.producer)?.tainted === true
-    holds(before === undefined || before === offset || tainted, `${at}: ${head(value)} is there twice, also at ${before}`)
+    holds(
+      before === undefined || before === offset || tainted,
+      `${at}: ${head(value)} is there twice, also at ${before}`,
+    )
     ledger.seen.set(offset, value)
     ledger.offsets.set(value, offset)
     ledger.end = Math.max(ledger.end, offset + 1)
@@ -225,6 +231,11 @@ export class NodeLedger {
   /** The node has stopped cleanly: whatever it has promised survives everything from now on. */
   stoppedCleanly(): void {
     for (const ledger of this.#partitions.values()) ledger.durableEnd = ledger.end
+  }
+
+  /** The node has not stopped cleanly. What was deleted may be there again, as Kafka writes that down every minute only. */
+  died(): void {
+    for (const ledger of this.#partitions.values()) ledger.start = 0
   }
 
   get lossy(): readonly TopicPartition[] {

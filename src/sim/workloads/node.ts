@@ -65,11 +65,7 @@ class Play implements Scene {
   calm = false
   over = false
 
-  constructor(
-    simulation: Simulation,
-    world: ConstructorParameters<typeof ServerLives>[3],
-    crashesLose: boolean,
-  ) {
+  constructor(simulation: Simulation, world: ConstructorParameters<typeof ServerLives>[3], crashesLose: boolean) {
     this.simulation = simulation
     const { random } = simulation
     this.#random = random
@@ -179,7 +175,7 @@ class Play implements Scene {
     for (const topic of this.topics) {
       const configs = {
         ...(topic.durable && { 'flush.messages': '1' }),
-        ...(this.#random.chance(0.5) && { 'internal.segment.bytes': String(this.#random.between(1000, 20_000)) }),
+        ...(this.#random.chance(0.5) && { 'internal.segment.bytes': String(this.#random.between(10_000, 50_000)) }),
         'file.delete.delay.ms': String(this.#random.pick([0, 100, 60_000])),
       }
       await this.#administering.create(client, topic, configs)
@@ -192,12 +188,13 @@ class Play implements Scene {
     await Promise.all(acting)
     await this.#observing.survey()
     const ends = await this.#observing.ends()
-    await eventually(this, 'the groups do not come to the ends', CALM_MS_MAX, () =>
-      this.groups.every(group => {
-        const commits = this.ledger.commitFloors(group)
-        return [...ends].every(([key, end]) => (commits.get(key) ?? 0) >= end)
-      }),
-    )
+    await eventually(this, 'the groups do not come to the ends', CALM_MS_MAX, async () => {
+      for (const group of this.groups) {
+        const commits = await this.#observing.committed(group)
+        for (const [key, end] of ends) if ((commits.get(key) ?? 0) < end) return false
+      }
+      return true
+    })
     this.over = true
     await this.server.end('stop')
     await this.server.start()

@@ -30,6 +30,13 @@ function add(to: Accumulator<number>, tag: number, now: number, size = 10): stri
   return to.append('t', 0, record, tag, now)
 }
 
+/** One whose partition has had a batch with one record written, so that several may be under way. */
+function established(): Accumulator<number> {
+  const made = accumulator()
+  made.settle(sendBatch(made, 0, 0), answer(0), 0)
+  return made
+}
+
 /** Adds `count` records as one batch and sends it. */
 function sendBatch(from: Accumulator<number>, tag: number, now: number, count = 1): ProducerBatch<number> {
   for (let record = 0; record < count; record++) add(from, tag, now)
@@ -99,14 +106,14 @@ test('nothing is sent before there is a producer id', () => {
 })
 
 test('batches are numbered by their records', () => {
-  const numbered = accumulator()
-  assert.deepEqual(sequenceOf(sendBatch(numbered, 1, 0, 3)), [0, 0])
-  assert.deepEqual(sequenceOf(sendBatch(numbered, 2, 20, 2)), [0, 3])
-  assert.deepEqual(sequenceOf(sendBatch(numbered, 3, 40)), [0, 5])
+  const numbered = established()
+  assert.deepEqual(sequenceOf(sendBatch(numbered, 1, 0, 3)), [0, 1])
+  assert.deepEqual(sequenceOf(sendBatch(numbered, 2, 20, 2)), [0, 4])
+  assert.deepEqual(sequenceOf(sendBatch(numbered, 3, 40)), [0, 6])
 })
 
 test('what failed is sent again with its numbers, alone, before everything newer', () => {
-  const retrying = accumulator()
+  const retrying = established()
   const first = sendBatch(retrying, 1, 0)
   const second = sendBatch(retrying, 2, 20)
   const third = sendBatch(retrying, 3, 40)
@@ -116,7 +123,7 @@ test('what failed is sent again with its numbers, alone, before everything newer
   assert.equal(retrying.settle(second, answer(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), 52).type, 'retry')
   assert.deepEqual(retrying.ready(149), [], 'the backoff')
   assert.deepEqual(retrying.drain(HERE, 1e6, 400), [first])
-  assert.deepEqual(sequenceOf(first), [0, 0])
+  assert.deepEqual(sequenceOf(first), [0, 1])
   assert.deepEqual(retrying.ready(400), [], 'the second waits for the first')
   assert.deepEqual(retrying.settle(first, answer(0, 100), 410), { type: 'written', baseOffset: 100 })
   assert.deepEqual(retrying.drain(HERE, 1e6, 420), [second])
@@ -127,7 +134,7 @@ test('what failed is sent again with its numbers, alone, before everything newer
 })
 
 test('a hole in the numbers raises the epoch once all has come back, and what is left starts at 0', () => {
-  const broken = accumulator()
+  const broken = established()
   const first = sendBatch(broken, 1, 0)
   const second = sendBatch(broken, 2, 20)
   assert.deepEqual(broken.settle(first, answer(ErrorCode.MESSAGE_TOO_LARGE), 30), {
@@ -143,17 +150,26 @@ test('a hole in the numbers raises the epoch once all has come back, and what is
   assert.deepEqual(sequenceOf(broken.drain(HERE, 1e6, 320)[0] as ProducerBatch<number>), [1, 1])
 })
 
-test('the oldest batch out of order is lost; a broker that forgot the producer is met under a new epoch', () => {
-  const lost = accumulator()
-  const first = sendBatch(lost, 1, 0)
-  assert.equal(lost.settle(first, answer(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), 10).type, 'failed')
-  assert.deepEqual(sequenceOf(sendBatch(lost, 2, 20)), [1, 0])
+test('a broker that forgot the producer is met under a new epoch', () => {
+  for (const errorCode of [ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]) {
+    const forgotten = established()
+    const sent = sendBatch(forgotten, 1, 0)
+    assert.equal(forgotten.settle(sent, answer(errorCode), 10).type, 'retry')
+    assert.deepEqual(forgotten.drain(HERE, 1e6, 200), [sent])
+    assert.deepEqual(sequenceOf(sent), [1, 0])
+  }
+})
 
-  const forgotten = accumulator()
-  const batchOf = sendBatch(forgotten, 1, 0)
-  assert.equal(forgotten.settle(batchOf, answer(ErrorCode.UNKNOWN_PRODUCER_ID), 10).type, 'retry')
-  assert.deepEqual(forgotten.drain(HERE, 1e6, 200), [batchOf])
-  assert.deepEqual(sequenceOf(batchOf), [1, 0])
+test('until the first batch is taken no second one is sent: refused, the broker would begin with the second', () => {
+  const fresh = accumulator()
+  const first = sendBatch(fresh, 1, 0)
+  add(fresh, 2, 20)
+  assert.deepEqual(fresh.ready(100), [])
+  assert.equal(fresh.settle(first, answer(ErrorCode.NOT_LEADER_OR_FOLLOWER), 100).type, 'retry')
+  assert.deepEqual(fresh.drain(HERE, 1e6, 300), [first])
+  assert.deepEqual(fresh.ready(300), [])
+  fresh.settle(first, answer(0), 310)
+  assert.deepEqual(fresh.drain(HERE, 1e6, 310)[0]?.tags, [2])
 })
 
 test('another partition goes on under its old epoch until nothing of it is under way', () => {
@@ -206,7 +222,7 @@ test('without idempotence batches carry no numbers', () => {
   assert.deepEqual(plain.drain(HERE, 1e6, 200), [first])
 })
 
-/** A broker that keeps the numbers as Kafka's does, behind a network that loses requests and answers. */
+/** A broker that keeps the numbers as Kafka's does (whom it does not know may begin anywhere), behind a network that loses requests and answers. */
 class SequencedLog {
   readonly written: number[] = []
   #epoch = -1
@@ -217,7 +233,8 @@ class SequencedLog {
     const [epoch, sequence] = sequenceOf(sent)
     if (this.#recent.some(each => each.epoch === epoch && each.sequence === sequence)) return 0
     if (epoch < this.#epoch) return ErrorCode.INVALID_PRODUCER_EPOCH
-    if (sequence !== (epoch > this.#epoch ? 0 : this.#next)) return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    const due = epoch > this.#epoch ? (this.#epoch < 0 ? sequence : 0) : this.#next
+    if (sequence !== due) return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     this.#epoch = epoch
     this.#next = sequence + sent.recordsCount
     this.#recent = [...this.#recent, { epoch, sequence }].slice(-5)
@@ -242,7 +259,8 @@ test('whatever the network loses, every record is written once and in order', ()
         // One connection: what is lost takes all behind it along, and each may have been written before.
         const broken = random.chance(0.3)
         for (const sent of wire.splice(0, broken ? wire.length : 1)) {
-          const errorCode = broken && random.chance(0.5) ? undefined : log.append(sent)
+          const refused = random.chance(0.1) ? ErrorCode.NOT_LEADER_OR_FOLLOWER : undefined
+          const errorCode = broken && random.chance(0.5) ? undefined : (refused ?? log.append(sent))
           sender.settle(sent, broken || errorCode === undefined ? NO_ANSWER : answer(errorCode), now)
         }
       }

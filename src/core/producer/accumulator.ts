@@ -87,6 +87,8 @@ interface PartitionQueue<Tag> {
   nextSequence: number
   /** A sequence was given up: nothing after it can be written under this epoch. */
   broken: boolean
+  /** The broker has taken a batch of this identity. Before that it takes any sequence, so only one batch may be under way. */
+  established: boolean
 }
 
 /**
@@ -270,6 +272,7 @@ export class Accumulator<Tag> {
         identity: undefined,
         nextSequence: 0,
         broken: false,
+        established: false,
       }
       this.#queues.set(key, queue)
     }
@@ -281,8 +284,9 @@ export class Accumulator<Tag> {
     const batch = queue.waiting[0]
     if (batch === undefined) return undefined
     if (this.options.idempotent) {
-      // Under a new epoch numbers start at 0, so everything of the old one must have come back.
-      if ((queue.broken || this.#stale(queue)) && queue.inFlight > 0) return undefined
+      // Under a new epoch numbers start at 0, so everything of the old one must have come back; and the first batch of
+      // all must have been taken, for were it refused the broker would begin with the second.
+      if ((queue.broken || !queue.established || this.#stale(queue)) && queue.inFlight > 0) return undefined
       // One that is sent again goes alone, after all that is older is settled.
       if (batch.baseSequence >= 0 && queue.outstanding[0] !== batch) return undefined
     }
@@ -327,6 +331,7 @@ export class Accumulator<Tag> {
     assert(queue.inFlight === 0, 'a partition changes its identity when nothing is under way')
     queue.identity = this.#identity
     queue.broken = false
+    queue.established = false
     queue.nextSequence = 0
     for (const batch of queue.outstanding) {
       batch.baseSequence = queue.nextSequence
@@ -346,17 +351,18 @@ export class Accumulator<Tag> {
     const late = this.#expired(batch, now)
     if (!outcome.answered) return late ? { type: 'failed', errorCode: ErrorCode.REQUEST_TIMED_OUT } : { type: 'retry' }
     const { errorCode, baseOffset } = outcome
-    if (errorCode === ErrorCode.NONE) return { type: 'written', baseOffset }
-    if (errorCode === ErrorCode.DUPLICATE_SEQUENCE_NUMBER) return { type: 'written', baseOffset: -1 }
+    if (errorCode === ErrorCode.NONE || errorCode === ErrorCode.DUPLICATE_SEQUENCE_NUMBER) {
+      queue.established = true
+      return { type: 'written', baseOffset: errorCode === ErrorCode.NONE ? baseOffset : -1 }
+    }
     if (late) return { type: 'failed', errorCode }
     if (isRetriable(errorCode)) return { type: 'retry' }
-    if (errorCode === ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER && batch.baseSequence >= 0) {
-      // An older batch is missing because it is to be sent again; then this one's turn comes.
-      if (queue.outstanding[0] !== batch) return { type: 'retry' }
-    }
-    if (errorCode === ErrorCode.UNKNOWN_PRODUCER_ID && batch.baseSequence >= 0) {
-      // The broker has forgotten us; start again under a new epoch.
-      this.#break(queue)
+    const forgotten =
+      errorCode === ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER || errorCode === ErrorCode.UNKNOWN_PRODUCER_ID
+    if (forgotten && batch.baseSequence >= 0) {
+      // Either an older batch is missing because it is to be sent again, and then this one's turn comes; or the broker
+      // has lost what it knew of us, and we start again under a new epoch (KIP-360).
+      if (queue.outstanding[0] === batch) this.#break(queue)
       return { type: 'retry' }
     }
     return { type: 'failed', errorCode }

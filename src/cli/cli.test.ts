@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { test } from 'node:test'
+import { parsePlace, parseTime, wholeNumber } from './arguments.ts'
+import { runCli } from './cli.ts'
+import { nearest, UsageError } from './context.ts'
+import { bytes, duration, table } from './output.ts'
+
+const NOW = Date.parse('2026-01-31T12:00:00Z')
+
+test('places are beginnings, ends, offsets and times', () => {
+  for (const text of ['beginning', 'earliest']) assert.equal(parsePlace(text, NOW), 'earliest')
+  for (const text of ['end', 'latest']) assert.equal(parsePlace(text, NOW), 'latest')
+  assert.deepEqual(parsePlace('42', NOW), { offset: 42 })
+  assert.deepEqual(parsePlace('-10', NOW), { offset: -10 })
+  assert.deepEqual(parsePlace('1700000000000', NOW), { timestamp: 1_700_000_000_000 })
+  assert.deepEqual(parsePlace('90m', NOW), { timestamp: NOW - 5_400_000 })
+  assert.equal(parseTime('-1.5h', NOW), NOW - 5_400_000)
+  assert.equal(parseTime('2026-01-31', NOW), Date.parse('2026-01-31T00:00:00Z'))
+  assert.throws(() => parsePlace('yesterday', NOW), UsageError)
+  assert.throws(() => wholeNumber('--max', 1)('0'), /--max must be a whole number of at least 1/)
+  assert.throws(() => wholeNumber('--max')('1.5'), UsageError)
+})
+
+test('the nearest name is found, and none where all are far', () => {
+  const topics = ['orders', 'payments', 'order-items']
+  assert.equal(nearest('odrers', topics), 'orders')
+  assert.equal(nearest('Payment', topics), 'payments')
+  assert.equal(nearest('zzzz', topics), undefined)
+  assert.equal(nearest('x', []), undefined)
+})
+
+test('tables line up, numbers at the right', () => {
+  assert.equal(
+    table(
+      ['TOPIC', 'LAG'],
+      [
+        ['a', 5],
+        ['größer', 1000],
+      ],
+    ),
+    ['TOPIC    LAG', 'a          5', 'größer  1000'].join('\n'),
+  )
+  assert.equal(table(['A', 'B'], [[null, undefined]]), 'A  B\n-  -')
+})
+
+test('spans and sizes are said as people say them', () => {
+  assert.deepEqual([12, 1500, 59_000, 5_400_000, 864_000_000].map(duration), [
+    '12 ms',
+    '1.5 s',
+    '59 s',
+    '1.5 h',
+    '10 d',
+  ])
+  assert.deepEqual([-1, 0, 1023, 1536, 5 * 2 ** 30].map(bytes), ['-', '0 B', '1023 B', '1.5 KiB', '5 GiB'])
+})
+
+test('start gets what stands behind it, and its code is ours', async () => {
+  let given: readonly string[] = []
+  const doors = {
+    start: (args: readonly string[]) => {
+      given = args
+      return Promise.resolve(7)
+    },
+  }
+  assert.equal(await runCli(['start', '-o', 'a=b', '--help'], doors), 7)
+  assert.deepEqual(given, ['-o', 'a=b', '--help'])
+})
+
+for (const shell of ['bash', 'zsh', 'fish']) {
+  test(`the completion for ${shell} names commands and options${shell === 'fish' ? '' : ', and the shell reads it'}`, async t => {
+    const written: string[] = []
+    t.mock.method(process.stdout, 'write', (text: string) => written.push(text) > 0)
+    const code = await runCli(['completion', shell], { start: () => Promise.resolve(0) })
+    t.mock.reset()
+    const script = written.join('')
+    assert.equal(code, 0)
+    for (const word of ['add-partitions', 'dry-run', 'bootstrap']) assert.ok(script.includes(word), word)
+    if (shell === 'fish' || spawnSync(shell, ['--version']).error !== undefined) return
+    const checked = spawnSync(shell, ['-n'], { input: script })
+    assert.equal(checked.status, 0, checked.stderr.toString())
+    if (shell !== 'bash') return
+    const ask = `${script}\nCOMP_WORDS=(tidemark topics cr); COMP_CWORD=2; _tidemark; echo "\${COMPREPLY[@]}"`
+    assert.equal(spawnSync('bash', ['-c', ask]).stdout.toString(), 'create\n')
+  })
+}

@@ -1,7 +1,7 @@
 import { assert } from '#base/assert.ts'
 import type { Offset } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
-import type { Chance, Clock, Disk, Entry, Lock, Logger } from '#world/world.ts'
+import { type Chance, type Clock, type Disk, type Entry, type Lock, type Logger, WorldError } from '#world/world.ts'
 import { takeCleanShutdown, writeCleanShutdown } from './clean-shutdown.ts'
 import { inParallel } from './files.ts'
 import type { Log } from './log.ts'
@@ -85,6 +85,8 @@ export class LogFolder {
       const properties = await readMetaProperties(disk, path)
       const identity = identify(properties)
       const directoryId = properties?.directoryId ?? uuidFromRandom(bytes => random.fill(bytes))
+      // It was nobody's so far, so nobody may have made its name durable.
+      if (properties === undefined) await syncNames(disk, path)
       if (properties?.directoryId === undefined) await writeMetaProperties(disk, path, { ...identity, directoryId })
       const cleanBrokerEpoch = await takeCleanShutdown(disk, path)
       const checkpoints = [
@@ -222,6 +224,19 @@ async function settleFolders(
     }
   }
   return found
+}
+
+/** A power cut must not take the folder, nor those above it that were made together with it. */
+async function syncNames(disk: Disk, path: string): Promise<void> {
+  for (let at = path.lastIndexOf('/'); at >= 0; at = path.lastIndexOf('/', at - 1)) {
+    try {
+      await disk.syncFolder(path.slice(0, Math.max(1, at)))
+    } catch (error) {
+      // One that we may not even look into was not made by us.
+      if (!(error instanceof WorldError) || (error.code !== 'EACCES' && error.code !== 'EPERM')) throw error
+    }
+    if (at === 0) return
+  }
 }
 
 /** Moves a partition's folder aside, under a name that says why, and returns its new path. */

@@ -198,7 +198,7 @@ export class Membership implements Machine<MembershipEvent, MembershipEffect> {
         this.#heartbeatAnswered(event.errorCode, now)
         return
       case 'commit-refused':
-        if (this.#phase === 'stable') this.#refused(event.errorCode, now)
+        if (this.#phase === 'stable' && MEMBERSHIP_ERRORS.has(event.errorCode)) this.#refused(event.errorCode, now)
         return
       case 'request-failed':
         this.#heartbeatUnderWay = false
@@ -404,6 +404,7 @@ export class Membership implements Machine<MembershipEvent, MembershipEffect> {
         this.#startJoin(now)
         return
       case ErrorCode.UNKNOWN_MEMBER_ID:
+      case ErrorCode.GROUP_ID_NOT_FOUND:
         this.#reset(true)
         this.#findOrJoin()
         return
@@ -454,6 +455,17 @@ export class Membership implements Machine<MembershipEvent, MembershipEffect> {
     }
   }
 }
+
+/** What a refused commit says of the membership; all else concerns the commit alone. */
+const MEMBERSHIP_ERRORS: ReadonlySet<number> = new Set([
+  ErrorCode.REBALANCE_IN_PROGRESS,
+  ErrorCode.UNKNOWN_MEMBER_ID,
+  ErrorCode.ILLEGAL_GENERATION,
+  ErrorCode.FENCED_INSTANCE_ID,
+  ErrorCode.GROUP_ID_NOT_FOUND,
+  ErrorCode.NOT_COORDINATOR,
+  ErrorCode.COORDINATOR_NOT_AVAILABLE,
+])
 
 /** One whose metadata cannot be read takes part with nothing. */
 function readMember(member: JoinGroupResponse['members'][number]): ReturnType<typeof decodeMember> {

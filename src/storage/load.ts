@@ -38,6 +38,8 @@ export interface Loaded {
   readonly startOffset: Offset
   readonly endOffset: Offset
   readonly durableOffset: Offset
+  /** The next start finds the same by itself: there is nothing to write down yet. */
+  readonly saved: boolean
 }
 
 /**
@@ -87,7 +89,7 @@ export async function loadLog(options: LoadOptions): Promise<Loaded> {
   await snapshots.removeStrays(segments.map(segment => segment.baseOffset))
   await restoreFold(options, segments, snapshots, endOffset, checkedFrom)
   const durableOffset = options.clean ? endOffset : Math.min(endOffset, checkedFrom)
-  return { segments, epochs, snapshots, startOffset, endOffset, durableOffset }
+  return { segments, epochs, snapshots, startOffset, endOffset, durableOffset, saved: options.clean }
 }
 
 async function listOrMake(disk: Disk, folder: string) {
@@ -109,7 +111,15 @@ async function empty(options: LoadOptions, snapshots: ProducerSnapshots, epochs:
   await snapshots.removeAbove(-1)
   epochs.clear()
   fold.restore([], startOffset)
-  return { segments: [segment], epochs, snapshots, startOffset, endOffset: startOffset, durableOffset: startOffset }
+  return {
+    segments: [segment],
+    epochs,
+    snapshots,
+    startOffset,
+    endOffset: startOffset,
+    durableOffset: startOffset,
+    saved: true,
+  }
 }
 
 /** Index files whose log is gone. */

@@ -51,7 +51,7 @@ export class Log {
   readonly #snapshots: ProducerSnapshots
   readonly #writer: Writer
   readonly #folder: string
-  /** The next offset when everything was last written down, or undefined when nothing was since it was opened. */
+  /** The next offset when everything was last written down; -1 when nothing counts that was written. */
   #savedOffset: Offset
   #recoveryPoint: Offset
   #deletions: Set<Timer> | undefined
@@ -70,7 +70,7 @@ export class Log {
       options.fresh ?? false,
     )
     // After recovery there is something to write down, even if nothing is appended.
-    this.#savedOffset = options.clean ? loaded.endOffset : -1
+    this.#savedOffset = loaded.saved ? loaded.endOffset : -1
     this.#recoveryPoint = loaded.durableOffset
   }
 
@@ -386,8 +386,9 @@ export class Log {
     return this.#writer.flush()
   }
 
+  /** An epoch without records, or an older start, is no reason: a start forgets the one and finds the other by itself. */
   get hasUnsaved(): boolean {
-    return this.nextOffset !== this.#savedOffset || this.#epochs.dirty
+    return this.nextOffset !== this.#savedOffset
   }
 
   /**

@@ -245,15 +245,20 @@ export class Broker {
     return await forwardInEnvelope(this.#link, api, call, request, FORWARD_TIMEOUT_MS)
   }
 
-  /** As `forward`; then waits for the next change to be taken up here, which is most likely the one that was asked for. */
+  /**
+   * As `forward`; then, where something was changed, waits for the next change to be taken up here, which is most likely
+   * the one that was asked for.
+   */
   async forwardAndFollow<Q extends Schema, R extends Schema>(
     api: Api<Q, R>,
     call: Call,
     request: MessageOf<Q>,
+    isChange: (answer: InputOf<R>) => boolean,
   ): Promise<InputOf<R>> {
     const before = this.metadata.appliedOffset
     const answer = await this.forward(api, call, request)
-    if (this.metadata.appliedOffset === before) await this.caughtUp(() => this.metadata.appliedOffset > before, 100)
+    if (isChange(answer) && this.metadata.appliedOffset === before)
+      await this.caughtUp(() => this.metadata.appliedOffset > before, 100)
     return answer
   }
 

@@ -59,17 +59,38 @@ export function forwarded(broker: Broker): ServedApi[] {
     serve({
       api: API.AlterConfigs,
       barrier: true,
-      handle: (request, call) => broker.forwardAndFollow(API.AlterConfigs, call, request),
+      handle: (request, call) =>
+        broker.forwardAndFollow(API.AlterConfigs, call, request, answer => !request.validateOnly && someTaken(answer)),
     }),
     serve({
       api: API.IncrementalAlterConfigs,
       barrier: true,
-      handle: (request, call) => broker.forwardAndFollow(API.IncrementalAlterConfigs, call, request),
+      handle: (request, call) =>
+        broker.forwardAndFollow(
+          API.IncrementalAlterConfigs,
+          call,
+          request,
+          answer => !request.validateOnly && someTaken(answer),
+        ),
     }),
     serve({
       api: API.UpdateFeatures,
       barrier: true,
-      handle: (request, call) => broker.forwardAndFollow(API.UpdateFeatures, call, request),
+      handle: (request, call) =>
+        broker.forwardAndFollow(
+          API.UpdateFeatures,
+          call,
+          request,
+          answer => !request.validateOnly && (answer.errorCode ?? ErrorCode.NONE) === ErrorCode.NONE,
+        ),
     }),
   ]
+}
+
+function someTaken({
+  responses = [],
+}: {
+  readonly responses?: readonly { readonly errorCode?: number | undefined }[] | undefined
+}): boolean {
+  return responses.some(({ errorCode = ErrorCode.NONE }) => errorCode === ErrorCode.NONE)
 }

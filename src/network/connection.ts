@@ -4,13 +4,8 @@ import type { Millis } from '#base/units.ts'
 import { API, apiByKey } from '#protocol/apis.ts'
 import { decode, EncodeError } from '#protocol/codec.ts'
 import { ErrorCode } from '#protocol/errors.ts'
-import {
-  decodeRequestHeader,
-  encodeResponseFrame,
-  type FrameParts,
-  FrameReader,
-  type RequestHeader,
-} from '#protocol/frames.ts'
+import { FrameReader } from '#protocol/frame-reader.ts'
+import { decodeRequestHeader, encodeResponseFrame, type FrameParts, type RequestHeader } from '#protocol/frames.ts'
 import type { RecordsHole } from '#protocol/schema.ts'
 import type { Address, Clock, File, Logger, Sink, Socket, WorldError } from '#world/world.ts'
 import type { FramePool } from './frame-pool.ts'

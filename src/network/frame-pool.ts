@@ -1,5 +1,5 @@
 import { KiB, MiB } from '#base/units.ts'
-import type { FrameMemory } from '#protocol/frames.ts'
+import type { FrameMemory } from '#protocol/frame-reader.ts'
 
 /** Smaller buffers come cheaper from the system; larger ones are rare. */
 const KEPT_BYTES_MIN = 64 * KiB

@@ -4,12 +4,12 @@ import { ByteReader, DecodeError } from '#base/bytes.ts'
 import { SeededRandom } from '#base/random.ts'
 import { API } from './apis.ts'
 import { decode } from './codec.ts'
+import { FrameReader } from './frame-reader.ts'
 import {
   decodeRequestHeader,
   decodeResponseHeader,
   encodeRequestFrame,
   encodeResponseFrame,
-  FrameReader,
   requestHeaderVersion,
   responseHeaderVersion,
   sizeOfParts,

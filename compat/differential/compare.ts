@@ -78,7 +78,7 @@ export class Comparison {
       if (!includesVersion(field.versions, this.#version)) continue
       this.#value(name, field, left[name], right[name], path === '' ? name : `${path}.${name}`)
     }
-    const tags = [left, right].map(side => JSON.stringify(side['unknownTags'] ?? []))
+    const tags = [left, right].map(side => JSON.stringify(side.unknownTags ?? []))
     if (tags[0] !== tags[1]) this.#differ(`${path}.unknownTags`, tags[0], tags[1])
   }
 
@@ -151,7 +151,7 @@ export class Comparison {
   #keyed(structs: readonly Struct[], side: 0 | 1): Map<string, Struct> {
     const keyed = new Map<string, Struct>()
     for (const struct of structs) {
-      const named = IDENTITY.filter(name => name in struct && (name !== 'topicId' || !struct['name']))
+      const named = IDENTITY.filter(name => name in struct && (name !== 'topicId' || !struct.name))
       const parts = named.map(name => this.#identity(name, struct[name], side))
       const key = parts.join('\u0000')
       let nth = 0
@@ -239,7 +239,7 @@ const here = (value: unknown): string => {
   const text = JSON.stringify(value, (_, field) => (typeof field === 'bigint' ? String(field) : field)) ?? 'undefined'
   return typeof value === 'object' ? 'present' : text
 }
-const labelOf = (struct: Struct): string => String(struct['name'] ?? struct['apiKey'] ?? struct['resourceName'] ?? '')
+const labelOf = (struct: Struct): string => String(struct.name ?? struct.apiKey ?? struct.resourceName ?? '')
 const hex = (bytes: Buffer): string => {
   const text = bytes.toString('hex')
   return text.length > 80 ? `${text.slice(0, 80)}… ${bytes.length} bytes` : text

@@ -17,10 +17,11 @@ export class Findings {
   readonly #skipped = new Map<string, number>()
   /** Requests whose answers both carry errors, or none: how much of the run was about wrong requests. */
   #refused = 0
+  /** What does not end in time is of no use to anyone: after some, the situation stops. */
+  #silent = 0
+  readonly #times = new Map<string, [number, number]>()
   situation = ''
   requests = 0
-  /** Requests that were waited for long. */
-  readonly slow: string[] = []
 
   note(
     api: string,
@@ -33,6 +34,8 @@ export class Findings {
     const call = `${api} ${version}`
     this.#calls.set(call, (this.#calls.get(call) ?? 0) + 1)
     if (answers !== undefined && /"errorCode":-?[1-9]/.test(JSON.stringify(answers, plainly))) this.#refused++
+    if (differences.some(({ left, right }) => left === 'silent' || right === 'silent')) this.#silent++
+    if (api !== '(run)' && this.#silent > 12) throw new Error('too many requests were not answered')
     for (const difference of differences) {
       const key = [api, difference.path, difference.left, difference.right].join('\u0000')
       const known = this.#findings.get(key)
@@ -46,8 +49,24 @@ export class Findings {
     }
   }
 
-  took(api: string, version: number, ms: number, example: () => string): void {
-    if (ms > 300) this.slow.push(`${api} v${version} took ${ms.toFixed(0)} ms: ${example().slice(0, 200)}`)
+  /** A situation that could not be played to its end. */
+  fail(error: unknown): void {
+    this.note('(run)', 0, [{ path: 'ends', left: 'yes', right: String(error) }], () => '')
+    this.#silent = 0
+  }
+
+  took(api: string, side: 0 | 1, ms: number): void {
+    const times = this.#times.get(api) ?? [0, 0]
+    times[side] += ms
+    this.#times.set(api, times)
+  }
+
+  /** Where the time went, by API: seconds of the first server and of the second. */
+  get times(): string {
+    const list = [...this.#times].sort(([, a], [, b]) => b[0] + b[1] - a[0] - a[1]).slice(0, 10)
+    return list
+      .map(([api, [left, right]]) => `${api} ${(left / 1000).toFixed(1)} / ${(right / 1000).toFixed(1)} s`)
+      .join(', ')
   }
 
   skip(api: Api, version: number): void {

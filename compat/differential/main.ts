@@ -21,7 +21,8 @@ const findings = await run({
   tell,
 })
 tell(findings.print(values.all ? findings.all : findings.unexplained))
-tell(`${findings.coverage}`)
+tell(findings.coverage)
+tell(findings.times)
 tell(
   `seed ${values.seed}: ${findings.all.length} kinds of difference, ${findings.unexplained.length} of them not explained`,
 )

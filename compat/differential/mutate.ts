@@ -104,7 +104,8 @@ function change(random: SeededRandom, version: number, { name, field, holders }:
   const set = (value: unknown): void => {
     for (const holder of holders) holder[name] = value
   }
-  if (includesVersion(field.nullable, version) && random.chance(0.25)) {
+  // Null records are never answered by Kafka.
+  if (includesVersion(field.nullable, version) && field.type !== 'records' && random.chance(0.25)) {
     set(null)
     return
   }

@@ -25,7 +25,7 @@ export interface RunOptions {
 }
 
 // The peer lives for a minute only: its first compiler serves better than its last.
-process.env['JAVA_TOOL_OPTIONS'] ??= '-XX:TieredStopAtLevel=1 -Xshare:auto'
+process.env.JAVA_TOOL_OPTIONS ??= '-XX:TieredStopAtLevel=1 -Xshare:auto'
 
 export async function run({ seed, against = 'tidemark', only, tell = () => {} }: RunOptions): Promise<Findings> {
   const findings = new Findings()
@@ -52,13 +52,17 @@ export async function run({ seed, against = 'tidemark', only, tell = () => {} }:
       const from = performance.now()
       const before = findings.requests
       findings.situation = situation.name
-      await situation.perform(twin)
+      try {
+        await situation.perform(twin)
+      } catch (error) {
+        findings.fail(error)
+      }
       const seconds = ((performance.now() - from) / 1000).toFixed(1)
-      for (const line of findings.slow.splice(0)) if (process.env['DIFFERENTIAL_LOG'] !== undefined) tell(`  ${line}`)
       tell(`${situation.name}: ${findings.requests - before} requests, ${seconds} s`)
     }
     twin.close()
-    if (findings.unexplained.length > 0 && process.env['DIFFERENTIAL_LOG'] !== undefined) tell(right.lastLog(60))
+    if (findings.unexplained.length > 0 && process.env.DIFFERENTIAL_LOG !== undefined)
+      tell(`${left.lastLog(40)}\n${right.lastLog(60)}`)
   } finally {
     await Promise.all(servers.map(server => server.remove()))
   }

@@ -187,7 +187,7 @@ async function recreated(twin: Twin): Promise<void> {
     await ask(session, 2, undefined)
     const id = await createTopic(twin, name, 1)
     await ask(session, 3, undefined)
-    await ask(session, 4, undefined, { maxWaitMs: 3_000, minBytes: 1 })
+    await ask(session, 4, undefined, { maxWaitMs: version >= 13 ? 3_000 : 50, minBytes: 1 })
     await ask([0, 0], -1, old)
     await ask([0, 0], -1, id)
     await ask(session, 5, id)

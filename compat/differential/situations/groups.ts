@@ -12,6 +12,14 @@ interface Join {
   readonly metadata?: string
 }
 
+/** What consumers say of themselves: version 0, one topic. Kafka's groups of consumers never come together over other bytes. */
+function subscription(userData: string): Buffer {
+  const text = Buffer.from(userData)
+  const size = Buffer.alloc(4)
+  size.writeInt32BE(text.length)
+  return Buffer.concat([Buffer.from('000000000001', 'hex'), Buffer.from('0001', 'hex'), Buffer.from('g'), size, text])
+}
+
 const NOBODY = ['', ''] as const
 const SHORTLY_MS = 25
 
@@ -45,7 +53,7 @@ class Group {
         memberId: memberId[side],
         ...(version >= 5 && { groupInstanceId: groupInstanceId ?? null }),
         protocolType: join.protocolType ?? 'consumer',
-        protocols: protocols.map(name => ({ name, metadata: Buffer.from(`${name}:${metadata}`) })),
+        protocols: protocols.map(name => ({ name, metadata: subscription(`${name}:${metadata}`) })),
       }),
       `${this.id}-${member}`,
     )

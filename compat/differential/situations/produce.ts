@@ -80,7 +80,6 @@ async function requests(twin: Twin): Promise<void> {
     await twin.call(API.Produce, version, side => send(side, records))
     await twin.call(API.Produce, version, side => send(side, records, records))
     await twin.call(API.Produce, version, side => send(side, records, records, records))
-    await twin.call(API.Produce, version, side => send(side, null))
     await twin.call(API.Produce, version, side => send(side, Buffer.alloc(0)))
     for (const acks of [1, 2, -2]) await twin.call(API.Produce, version, side => ({ ...send(side, records), acks }))
     await twin.call(API.Produce, version, { acks: 1, timeoutMs: 100, topicData: [] })

@@ -11,6 +11,7 @@ import { type FetchAnswer, Raft, type RaftEffect, type RaftEvent, type RaftFetch
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
 import { Server } from '#network/server.ts'
 import type { Caller } from '#network/service.ts'
+import { ErrorCode } from '#protocol/errors.ts'
 import type { LogRange } from '#storage/log.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import { type Address, type Logger, type World, WorldError } from '#world/world.ts'
@@ -255,7 +256,13 @@ export class Controller {
     this.#term = undefined
     await this.#server?.close()
     await this.#snapshots.settled()
-    await this.#log.close()
+    try {
+      await this.#log.close()
+    } catch (error) {
+      // Everything that was answered is durable already; the next start checks the rest.
+      if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
+      this.#logger.warn({ folder: this.#log.folder, reason: error.message }, 'the metadata log was not closed cleanly')
+    }
   }
 
   async #listen(): Promise<void> {
@@ -426,8 +433,17 @@ export class Controller {
     }
     // Asked for in this turn: what was judged to be there still is.
     const range = this.#log.read(fetch.offset, maxBytes, answer.upTo)
-    if (range instanceof Promise) range.then(found => resolve({ answer, range: found }))
-    else resolve({ answer, range })
+    if (!(range instanceof Promise)) {
+      resolve({ answer, range })
+      return
+    }
+    range.then(
+      found => resolve({ answer, range: found }),
+      (error: unknown) => {
+        if (!(error instanceof StorageError)) throw error
+        resolve({ answer: { ...answer, errorCode: ErrorCode.KAFKA_STORAGE_ERROR }, range: undefined })
+      },
+    )
   }
 
   #tick(): void {

@@ -64,17 +64,27 @@ export class Observing {
     }
     for (const group of groups) {
       const floors = ledger.commitFloors(group)
-      ledger.commitsRead(group, await this.committed(group), floors)
+      const isSame = this.#sameLog()
+      const found = await this.committed(group)
+      if (isSame()) ledger.commitsRead(group, found, floors)
     }
   }
 
   async partition(of: TopicPartition): Promise<void> {
     const { ledger } = this.#scene
     const floor = ledger.floor(of)
+    const isSame = this.#sameLog()
     const start = (await this.#list([of], 'earliest')).get(keyOf(of)) ?? -1
     const end = (await this.#list([of], 'latest')).get(keyOf(of)) ?? -1
-    ledger.bounds(of, start, end, floor)
-    ledger.whole(of, start, end, await this.#read(of, start, end))
+    if (isSame()) ledger.bounds(of, start, end, floor)
+    const records = await this.#read(of, start, end)
+    if (isSame()) ledger.whole(of, start, end, records)
+  }
+
+  /** Says later whether no power cut can have taken anything since; if it has, what was learnt is of no use. */
+  #sameLog(): () => boolean {
+    const { losses } = this.#scene.ledger
+    return () => losses === this.#scene.ledger.losses && !this.#server.unsure
   }
 
   async ends(): Promise<ReadonlyMap<string, Offset>> {
@@ -111,7 +121,8 @@ export class Observing {
       const records: ConsumedRecord[] = []
       const began = this.#scene.simulation.schedule.now
       try {
-        while ((consumer.position(of) ?? start) < end) {
+        const isSame = this.#sameLog()
+        while ((consumer.position(of) ?? start) < end && isSame()) {
           records.push(...(await consumer.poll(500)))
           const waited = (this.#scene.simulation.schedule.now - began) / 1000
           if (waited > 20_000) throw new ClientError('TIMED_OUT', 'reading takes long', { retriable: true })

@@ -51,11 +51,12 @@ export class ServerLives {
     return this.#running !== undefined
   }
 
-  /** Starts, again where a fault ended the start. Now and then it dies in the middle. */
-  async start(): Promise<void> {
+  /** Starts, again where a fault ended the start. Now and then it dies in the middle. `before` runs before every attempt. */
+  async start(before: () => void = () => {}): Promise<void> {
     const random = this.#random
     const { simulation, calm } = this.#scene
     for (;;) {
+      before()
       healDisk(this.node.disk)
       if (!calm && random.chance(0.15)) this.node.disk.faults.readFails = random.pick([0.01, 0.1])
       if (!calm && random.chance(0.1)) this.node.disk.faults.writeFails = random.pick([0.01, 0.1])

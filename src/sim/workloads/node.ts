@@ -161,8 +161,7 @@ class Play implements Scene {
 
   async #rise(): Promise<void> {
     const { server } = this
-    this.#lowerGate()
-    await server.start()
+    await server.start(() => this.#lowerGate())
     if (server.unsure) {
       await this.#observing.assess()
       server.unsure = false

@@ -11,6 +11,7 @@ import { availableParallelism } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
 import { run } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { runs } from '../compat/server.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
@@ -28,17 +29,22 @@ interface Stage {
   readonly perform: (outcome: Outcome, limitMs: number) => Promise<void>
 }
 
-/** Test files that ask a real Kafka are told by what they read. */
-const asksPeer = (path: string): boolean => /shared\/peer/.test(readFileSync(path, 'utf8'))
-const inSimulator = (path: string): boolean => relative(root, path).startsWith(join('src', 'sim'))
+type Kind = 'unit' | 'simulation' | 'oracle'
 
-function testFiles(which: (path: string) => boolean): string[] {
+/** Test files that start servers, or ask a real Kafka, are told by where they are and what they read. */
+function kindOf(path: string): Kind {
+  if (relative(root, path).startsWith(join('src', 'sim'))) return 'simulation'
+  if (relative(root, path).startsWith('compat')) return 'oracle'
+  return /shared\/peer/.test(readFileSync(path, 'utf8')) ? 'oracle' : 'unit'
+}
+
+function testFiles(kind: Kind): string[] {
   return globSync(['src/**/*.test.ts', 'scripts/**/*.test.ts', 'compat/**/*.test.ts', 'bench/**/*.test.ts'], {
     cwd: root,
     exclude: ['**/node_modules/**', '**/testdata/**'],
   })
     .map(path => join(root, path))
-    .filter(which)
+    .filter(path => kindOf(path) === kind)
     .sort()
 }
 
@@ -59,22 +65,16 @@ const STAGES: readonly Stage[] = [
     name: 'unit',
     what: 'unit tests, properties, transcripts',
     limitMs: 240_000,
-    perform: (outcome, limitMs) =>
-      tests(
-        outcome,
-        limitMs,
-        testFiles(path => !asksPeer(path) && !inSimulator(path)),
-      ),
+    perform: (outcome, limitMs) => tests(outcome, limitMs, testFiles('unit')),
   },
   {
     name: 'simulation',
-    what: 'the simulator: determinism, mutants, seeds',
+    what: 'the simulator: determinism, mutants, new seeds of every workload',
     limitMs: 180_000,
     perform: async (outcome, limitMs) => {
-      await tests(outcome, limitMs, testFiles(inSimulator))
-      const main = join(root, 'src', 'sim', 'main.ts')
-      if (existsSync(main)) await program(outcome, limitMs, 'seeds', process.execPath, [main])
-      else outcome.skips.push({ name: 'seeds', why: 'src/sim/main.ts is not there' })
+      await tests(outcome, limitMs, testFiles('simulation'))
+      const { WORKLOADS } = await import('../src/sim/workloads/workloads.ts')
+      await Promise.all([...WORKLOADS.keys()].map(workload => simulate(outcome, limitMs, workload)))
     },
   },
   {
@@ -86,14 +86,15 @@ const STAGES: readonly Stage[] = [
   },
   {
     name: 'oracle',
-    what: "our bytes and answers against Kafka's own code",
-    limitMs: 240_000,
-    perform: (outcome, limitMs) =>
-      tests(
-        outcome,
-        limitMs,
-        testFiles(path => asksPeer(path) && !inSimulator(path)),
-      ),
+    what: "our bytes, files and answers against Kafka's own code",
+    limitMs: 270_000,
+    perform: async (outcome, limitMs) => {
+      await tests(outcome, limitMs, testFiles('oracle'))
+      const differential = join(root, 'compat', 'differential', 'main.ts')
+      const missing = await lacking()
+      if (missing !== undefined) outcome.skips.push({ name: 'the same calls to both', why: missing })
+      else await program(outcome, limitMs, 'the same calls to both', process.execPath, [differential])
+    },
   },
   {
     name: 'compat',
@@ -103,6 +104,18 @@ const STAGES: readonly Stage[] = [
       program(outcome, limitMs, 'compat', process.execPath, [join(root, 'compat', 'main.ts')]),
   },
 ]
+
+/** New seeds for a share of the time: how many they are depends on the machine, which seed failed is printed. */
+function simulate(outcome: Outcome, limitMs: number, workload: string): Promise<void> {
+  const args = [join(root, 'src', 'sim', 'main.ts'), '--workload', workload, '--minutes', '0.6']
+  return program(outcome, limitMs, `seeds of ${workload}`, process.execPath, args)
+}
+
+/** What a real Kafka needs and this machine does not have. */
+async function lacking(): Promise<string | undefined> {
+  if (!existsSync(join(root, '..', 'shared', 'peer'))) return 'a real Kafka (../shared/peer) is not there'
+  return (await runs('java', ['-version'])) ? undefined : 'java is not there'
+}
 
 function bin(name: string): string {
   return join(root, 'node_modules', '.bin', process.platform === 'win32' ? `${name}.cmd` : name)
@@ -173,7 +186,8 @@ async function program(
   }, limitMs)
   const onExit = (): void => stopGroup(child.pid)
   process.once('exit', onExit)
-  const before = outcome.passed + outcome.failures.length + outcome.skips.length
+  let reported = 0
+  let told = 0
   let rest = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     process.stdout.write(text)
@@ -182,6 +196,8 @@ async function program(
     for (const line of lines) {
       const [, what, which, why] = /^\s*(ok|failed|skipped) ([^:]+)(?:: (.*))?$/.exec(line) ?? []
       if (which === undefined) continue
+      reported++
+      if (what === 'failed') told++
       if (what === 'ok') outcome.passed++
       else if (what === 'failed') outcome.failures.push(why === undefined ? which : `${which}: ${why}`)
       else outcome.skips.push({ name: which, why: why ?? 'no reason given' })
@@ -193,9 +209,8 @@ async function program(
   })
   clearTimeout(limit)
   process.off('exit', onExit)
-  const reported = outcome.passed + outcome.failures.length + outcome.skips.length - before
   if (late) outcome.failures.push(`${name}: stopped after ${limitMs / 1000} s`)
-  else if (status !== 0 && outcome.failures.length === 0) outcome.failures.push(`${name}: ended with ${status}`)
+  else if (status !== 0 && told === 0) outcome.failures.push(`${name}: ended with ${status}`)
   else if (status === 0 && reported === 0) outcome.passed++
 }
 

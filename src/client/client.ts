@@ -118,16 +118,24 @@ export class Client {
   async coordinator(group: string): Promise<NodeId> {
     const known = this.#coordinators.get(group)
     if (known !== undefined) return known
-    const channel = await this.brokers.any()
-    const answer = await channel.ask(
-      FIND_COORDINATOR,
-      (channel.versionFor(FindCoordinatorRequest) ?? 0) >= 4 ? { coordinatorKeys: [group] } : { key: group },
-    )
+    const answer = await this.#findCoordinator(group)
     const found = answer.coordinators[0] ?? answer
     throwIfError(found.errorCode, `group "${group}"`, found.errorMessage)
     if (!this.brokers.known.has(found.nodeId)) await this.metadata.refresh([])
     this.#coordinators.set(group, found.nodeId)
     return found.nodeId
+  }
+
+  async #findCoordinator(group: string): Promise<MessageOf<typeof FindCoordinatorResponse>> {
+    const channel = await this.brokers.any()
+    try {
+      return await channel.ask(
+        FIND_COORDINATOR,
+        (channel.versionFor(FindCoordinatorRequest) ?? 0) >= 4 ? { coordinatorKeys: [group] } : { key: group },
+      )
+    } catch (error) {
+      throw clientError(error)
+    }
   }
 
   forgetCoordinator(group: string): void {

@@ -43,6 +43,7 @@ export class Consuming {
     const random = this.#random
     const client = await dial(this.#scene, this.#node, random)
     const automatic = random.chance(0.3)
+    const next = new Map<string, Offset>()
     const consumer = new Consumer(client, {
       group: this.#group,
       offsetReset: 'earliest',
@@ -54,9 +55,10 @@ export class Consuming {
       autoCommitIntervalMs: automatic ? random.between(50, 1000) : 0,
       maxWaitMs: random.pick([10, 100, 500]),
       fetchBytesMax: random.pick([100, 10_000, 1_000_000]),
+      // It begins again where the group was.
+      onAssigned: () => next.clear(),
     })
     consumer.subscribe(topics.map(({ name }) => name))
-    const next = new Map<string, Offset>()
     const { losses } = ledger
     const until = simulation.schedule.now / 1000 + random.between(100, 30_000)
     try {

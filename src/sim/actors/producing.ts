@@ -74,6 +74,8 @@ export async function produceNumbered(
     )
     const settled = sending.then(
       written => {
+        // Some of it may have been acknowledged before a power cut and lost by it.
+        if (!topic.durable && losses !== ledger.losses) return
         for (const [index, { offset }] of written.entries()) ledger.acknowledged(batch[index] as Sent, offset)
       },
       (error: unknown) => {

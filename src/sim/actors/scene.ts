@@ -61,7 +61,9 @@ export async function insist<T>(
     } catch (error) {
       if (!(error instanceof ClientError)) throw error
       if (final(error)) return error
-      if (!error.retriable) throw new Violation(`a request was refused for good: ${error.code}, ${error.message}`)
+      // A node that takes its leave counts as none already.
+      if (!error.retriable && error.code !== 'INVALID_REPLICATION_FACTOR')
+        throw new Violation(`a request was refused for good: ${error.code}, ${error.message}`)
       await scene.simulation.wait(random.between(20, 500))
     }
   }

@@ -59,7 +59,8 @@ const STAGES: readonly Stage[] = [
     name: 'lint',
     what: 'format, imports and lint',
     limitMs: 60_000,
-    perform: (outcome, limitMs) => program(outcome, limitMs, 'format and lint', bin('biome'), ['check', root]),
+    perform: (outcome, limitMs) =>
+      program(outcome, limitMs, 'format and lint', bin('biome'), ['check', '--diagnostic-level=warn', root]),
   },
   {
     name: 'unit',

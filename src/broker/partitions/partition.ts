@@ -92,6 +92,7 @@ export class Partition {
   /** Takes over as the leader of an epoch, with all that the local log holds. */
   lead(nodeId: NodeId, epoch: Epoch, inSync: readonly NodeId[], terms: PartitionTerms): void {
     if (this.#leader !== undefined && this.#leaderEpoch === epoch) return
+    const led = this.#leader !== undefined
     if (this.#leader !== undefined) this.#perform(this.#leader.step({ kind: 'resigned' }))
     this.#leaderId = nodeId
     this.#leaderEpoch = epoch
@@ -109,6 +110,8 @@ export class Partition {
       producers: this.#producers,
     })
     this.#moveHighWatermark(this.#leader.highWatermark)
+    // Who waits believes in the epoch before.
+    if (led) this.#wake()
   }
 
   resign(leaderId: NodeId, epoch: Epoch): void {

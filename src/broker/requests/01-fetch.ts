@@ -1,5 +1,5 @@
 import type { Offset } from '#base/units.ts'
-import { ZERO_UUID } from '#base/uuid.ts'
+import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import type { FetchContext, FetchedPartition } from '#core/session/fetch-sessions.ts'
 import type { FileRange } from '#network/connection.ts'
 import { type Answer, type Call, type ServedApi, serve } from '#network/service.ts'
@@ -23,16 +23,13 @@ import type { Partition, Watcher } from '../partitions/partition.ts'
  * - Left out until replication comes: fetches of followers.
  */
 export function fetch(broker: Broker): ServedApi {
+  const drawId = () => 1 + Math.floor(broker.world.random.fraction() * 0x7fff_fffe)
+  const nameOf = (id: Uuid) => broker.metadata.image.topic(id)?.name
   return serve({
     api: API.Fetch,
     handle(request, call) {
-      const context = broker.fetchSessions.open(
-        request,
-        call.apiVersion,
-        broker.world.clock.monotonic(),
-        () => 1 + Math.floor(broker.world.random.fraction() * 0x7fff_fffe),
-        id => broker.metadata.image.topic(id)?.name,
-      )
+      const now = broker.world.clock.monotonic()
+      const context = broker.fetchSessions.open(request, call.apiVersion, now, drawId, nameOf)
       if (context.kind === 'refused') return { errorCode: ErrorCode[context.error], sessionId: 0, responses: [] }
       return new FetchCall(broker, request, call, context).run()
     },
@@ -53,6 +50,8 @@ interface Look {
 }
 
 const NO_RECORDS = Buffer.alloc(0)
+const NO_TOPICS: TopicResponse[] = []
+const NO_ENDPOINTS: NonNullable<Response['nodeEndpoints']> = []
 /** How long a fetch without patience waits for a disk. */
 const DISK_WAIT_MS = 100
 
@@ -69,6 +68,8 @@ class FetchCall implements Watcher {
   /** A look is under way; `#movedMeanwhile` asks for another one. */
   #looking = false
   #movedMeanwhile = false
+  /** The last look found no records anywhere, and nothing has moved since. */
+  #foundNothing = false
   #expired = false
   #gone = false
 
@@ -96,6 +97,7 @@ class FetchCall implements Watcher {
         this.#watched.push(found)
       }
       if (looks instanceof Promise) this.#await(looks)
+      else this.#foundNothing = foundNothing(looks)
     })
   }
 
@@ -106,6 +108,7 @@ class FetchCall implements Watcher {
 
   #again(): void {
     const looks = this.#look()
+    this.#foundNothing = !(looks instanceof Promise) && foundNothing(looks)
     if (looks instanceof Promise) this.#await(looks)
     else if (this.#expired || this.#suffices(looks)) this.#finish(looks)
   }
@@ -126,6 +129,17 @@ class FetchCall implements Watcher {
   /** The time is over: what can be had at once is answered; a disk that is slow is not waited for. */
   #expire(): void {
     this.#expired = true
+    // Most long polls end here: the answer names nothing, and nobody need look again to know.
+    const context = this.#context
+    if (this.#foundNothing && context.kind === 'incremental' && this.#toldAll()) {
+      this.#settle({
+        errorCode: ErrorCode.NONE,
+        sessionId: context.session.id,
+        responses: NO_TOPICS,
+        nodeEndpoints: NO_ENDPOINTS,
+      })
+      return
+    }
     if (this.#looking) {
       this.#finish(this.#context.partitions.map(asked => this.#judge(asked, () => undefined) as Look))
       return
@@ -147,12 +161,27 @@ class FetchCall implements Watcher {
     this.#watched = []
   }
 
+  /** Whether the session's client knows of every partition what it would be told. */
+  #toldAll(): boolean {
+    const { partitions } = this.#context
+    const watched = this.#watched
+    if (watched.length !== partitions.length) return false
+    for (let index = 0; index < watched.length; index++) {
+      if (!isTold(partitions[index] as FetchedPartition, watched[index] as Partition)) return false
+    }
+    return true
+  }
+
   #finish(looks: Look[]): void {
+    if (this.#resolve !== undefined) this.#settle(this.#answer(looks))
+  }
+
+  #settle(answer: Response): void {
     const resolve = this.#resolve
     if (resolve === undefined) return
     this.#resolve = undefined
     this.#stopWaiting()
-    resolve(this.#answer(looks))
+    resolve(answer)
   }
 
   #suffices(looks: readonly Look[]): boolean {
@@ -196,47 +225,36 @@ class FetchCall implements Watcher {
     asked: FetchedPartition,
     read: (partition: Partition) => LogRange | undefined | Promise<LogRange | undefined>,
   ): Look | Promise<Look> {
-    const refused = (error: ErrorName, partition?: Partition): Look => ({
-      asked,
-      partition,
-      error,
-      range: undefined,
-      divergingEpoch: undefined,
-    })
-    if (asked.topic === undefined) return refused('UNKNOWN_TOPIC_ID')
+    if (asked.topic === undefined) return refused(asked, 'UNKNOWN_TOPIC_ID')
     const found = this.#broker.partitions.find(asked.topic, asked.topicId, asked.index)
-    if (typeof found === 'string') return refused(found)
-    if (!found.leads) return refused('NOT_LEADER_OR_FOLLOWER')
+    if (typeof found === 'string') return refused(asked, found)
+    if (!found.leads) return refused(asked, 'NOT_LEADER_OR_FOLLOWER')
     const epochError = found.checkEpoch(asked.currentLeaderEpoch)
-    if (epochError !== undefined) return refused(epochError, found)
+    if (epochError !== undefined) return refused(asked, epochError, found)
     if (this.#call.apiVersion < 10 && this.#broker.partitions.terms(found).compressionType === 'zstd') {
-      return refused('UNSUPPORTED_COMPRESSION_TYPE', found)
+      return refused(asked, 'UNSUPPORTED_COMPRESSION_TYPE', found)
     }
     const { log } = found
     if (asked.lastFetchedEpoch >= 0) {
       const known = log.endOffsetForEpoch(asked.lastFetchedEpoch)
-      if (known === undefined) return refused('OFFSET_OUT_OF_RANGE', found)
+      if (known === undefined) return refused(asked, 'OFFSET_OUT_OF_RANGE', found)
       if (known.leaderEpoch < asked.lastFetchedEpoch || known.endOffset < asked.fetchOffset) {
         const divergingEpoch = { epoch: known.leaderEpoch, endOffset: known.endOffset }
         return { asked, partition: found, error: undefined, range: undefined, divergingEpoch }
       }
     }
     if (asked.fetchOffset < log.startOffset || asked.fetchOffset > log.endOffset) {
-      return refused('OFFSET_OUT_OF_RANGE', found)
+      return refused(asked, 'OFFSET_OUT_OF_RANGE', found)
     }
-    const looked = (range: LogRange | undefined): Look => ({
-      asked,
-      partition: found,
-      error: undefined,
-      range,
-      divergingEpoch: undefined,
-    })
     const range = read(found)
-    if (!(range instanceof Promise)) return looked(range)
-    return range.then(looked, error => {
-      if (!(error instanceof StorageError)) throw error
-      return refused('KAFKA_STORAGE_ERROR', found)
-    })
+    if (!(range instanceof Promise)) return looked(asked, found, range)
+    return range.then(
+      late => looked(asked, found, late),
+      error => {
+        if (!(error instanceof StorageError)) throw error
+        return refused(asked, 'KAFKA_STORAGE_ERROR', found)
+      },
+    )
   }
 
   #answer(looks: readonly Look[]): Response {
@@ -271,11 +289,7 @@ class FetchCall implements Watcher {
   #hasNews(look: Look): boolean {
     const { asked, partition } = look
     if (partition === undefined || look.error !== undefined || look.divergingEpoch !== undefined) return true
-    return (
-      look.range !== undefined ||
-      asked.sentHighWatermark !== partition.highWatermark ||
-      asked.sentLogStart !== partition.log.startOffset
-    )
+    return look.range !== undefined || !isTold(asked, partition)
   }
 
   #partitionResponse(look: Look): PartitionResponse {
@@ -293,6 +307,8 @@ class FetchCall implements Watcher {
         lastStableOffset: -1,
         logStartOffset: -1,
         ...(image !== undefined && { currentLeader: { leaderId: image.leader, leaderEpoch: image.leaderEpoch } }),
+        // Null where a log was asked, empty where there was none to ask: as Kafka has it.
+        ...(partition !== undefined && { abortedTransactions: null }),
         records: NO_RECORDS,
       }
     }
@@ -312,4 +328,21 @@ class FetchCall implements Watcher {
       records,
     }
   }
+}
+
+function refused(asked: FetchedPartition, error: ErrorName, partition?: Partition): Look {
+  return { asked, partition, error, range: undefined, divergingEpoch: undefined }
+}
+
+function looked(asked: FetchedPartition, partition: Partition, range: LogRange | undefined): Look {
+  return { asked, partition, error: undefined, range, divergingEpoch: undefined }
+}
+
+/** A range may not be kept for as long as a fetch may wait; nothing can. */
+function foundNothing(looks: readonly Look[]): boolean {
+  return looks.every(look => look.range === undefined && look.error === undefined && look.divergingEpoch === undefined)
+}
+
+function isTold(asked: FetchedPartition, { highWatermark, log }: Partition): boolean {
+  return asked.sentHighWatermark === highWatermark && asked.sentLogStart === log.startOffset
 }

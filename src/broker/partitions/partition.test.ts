@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Produced } from '#core/partition/leader.ts'
+import { ProducerStates } from '#core/partition/producers.ts'
+import { Log } from '#storage/log.ts'
+import { LOG_CONFIG_DEFAULT } from '#storage/log-config.ts'
+import { MemoryDisk } from '#storage/testing/memory-disk.ts'
+import { LinesLogger, ManualClock, plainBatch } from '#storage/testing/rig.ts'
+import { Partition, type ProduceToken } from './partition.ts'
+
+const TIME = 1_700_000_000_000
+
+async function openPartition() {
+  const producers = new ProducerStates()
+  const fold = {
+    restore: producers.restore.bind(producers),
+    apply: (buffer: Buffer, at: number) => {
+      producers.apply(buffer, at)
+      return undefined
+    },
+    snapshot: () => producers.snapshot(Number.POSITIVE_INFINITY),
+  }
+  const disk = new MemoryDisk()
+  const clock = new ManualClock()
+  const log = await Log.open({
+    disk,
+    clock,
+    log: new LinesLogger(),
+    folder: '/data/topic-0',
+    config: LOG_CONFIG_DEFAULT,
+    fold,
+    recoveryPoint: 0,
+    clean: true,
+    startOffset: 0,
+  })
+  const partition = new Partition('id', 'topic', 0, log, producers, 0)
+  partition.lead(1, 0, [1], { minInSync: 1 })
+  const produce = (baseSequence: number): Promise<Produced<ProduceToken>> => {
+    const batch = plainBatch(0, 1, 500_000, TIME, { producerId: 7, producerEpoch: 0, baseSequence })
+    return new Promise(resolve => partition.produce(batch, 0, batch.length, -1, { settle: resolve }))
+  }
+  return { disk, clock, log, produce }
+}
+
+test('while a log is mended a producer hears that the disk failed, not that its sequence is wrong', async () => {
+  const { disk, clock, log, produce } = await openPartition()
+  for (let sequence = 0; sequence < 8; sequence++) assert.equal((await produce(sequence)).error, undefined)
+
+  let full = true
+  const meanwhile: Promise<Produced<ProduceToken>>[] = []
+  disk.fault = (operation, path) => {
+    // The producers are read from the log again: at each read there are some that are not known yet.
+    if (log.failure !== undefined && operation === 'read') meanwhile.push(produce(8))
+    return full && operation === 'write' && path.endsWith('.log') ? 'ENOSPC' : undefined
+  }
+  assert.equal((await produce(8)).error, 'KAFKA_STORAGE_ERROR')
+  clock.advance(6000)
+  await log.flush().catch(() => undefined)
+  full = false
+  clock.advance(6000)
+  await log.flush()
+  assert.ok(meanwhile.length > 0)
+  for (const { error } of await Promise.all(meanwhile)) assert.equal(error, 'KAFKA_STORAGE_ERROR')
+  const taken = await produce(8)
+  assert.deepEqual([taken.error, taken.baseOffset], [undefined, 8])
+})

@@ -5,8 +5,8 @@ import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { alterConfigs } from '../../src/client/admin/configs.ts'
 import { describeLogDirs } from '../../src/client/admin/cluster.ts'
+import { alterConfigs } from '../../src/client/admin/configs.ts'
 import { commitOffsets, describeGroup, fetchOffsets } from '../../src/client/admin/groups.ts'
 import { createTopic, listTopics } from '../../src/client/admin/topics.ts'
 import { type Client, ClientError, connect } from '../../src/client/client.ts'
@@ -40,7 +40,7 @@ const skip = withoutMount()
 class SmallDisk {
   readonly folder = mkdtempSync(join(tmpdir(), 'tidemark-small-disk-'))
   readonly data = join(this.folder, 'data')
-  readonly #filler = join(this.folder, 'filler')
+  readonly #fillers: string[] = []
 
   constructor(t: TestContext) {
     const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', this.folder])
@@ -55,11 +55,13 @@ class SmallDisk {
   /** Takes all space but so much. */
   leave(bytes: number): void {
     const { bavail, bsize } = statfsSync(this.folder)
-    writeFileSync(this.#filler, Buffer.alloc(Math.max(0, bavail * bsize - bytes)))
+    const filler = join(this.folder, `filler-${this.#fillers.length}`)
+    this.#fillers.push(filler)
+    writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - bytes)))
   }
 
   free(): void {
-    rmSync(this.#filler)
+    for (const filler of this.#fillers.splice(0)) rmSync(filler)
   }
 }
 
@@ -120,7 +122,7 @@ async function begin(t: TestContext, logDirs: string): Promise<{ server: Server;
 /** Which partitions of the topic lie below a folder. */
 async function partitionsIn(client: Client, folder: string): Promise<Set<string>> {
   const dirs = await describeLogDirs(client)
-  const inFolder = dirs.filter(({ path }) => path.startsWith(folder)).flatMap(({ replicas }) => replicas)
+  const inFolder = dirs.filter(({ path }) => path.startsWith(folder)).flatMap(({ partitions }) => partitions)
   return new Set(inFolder.map(({ topic, partition }) => `${topic}-${partition}`))
 }
 
@@ -136,11 +138,14 @@ test('one of two folders is full: refused there with a reason, served elsewhere,
   const roomy = mkdtempSync(join(tmpdir(), 'tidemark-roomy-'))
   t.after(() => rmSync(roomy, { recursive: true, force: true }))
   const { server, client } = await begin(t, `${roomy},${disk.data}`)
-  // The first partition of all goes to the first folder: so offsets are committed where there is room.
-  await commitOffsets(client, 'tools', [{ topic: TOPIC, partition: 0, offset: 1 }])
+  // Partitions go to the folder with the fewest, the first one of equals: so offsets are committed where there is room.
+  await createTopic(client, { name: 'first', partitions: 2 })
+  await commitOffsets(client, 'tools', [{ topic: 'first', partition: 0, offset: 1 }])
   await createTopic(client, { name: TOPIC, partitions: 4, configs: { 'segment.bytes': String(4 * MiB) } })
   const here = await partitionsIn(client, disk.folder)
-  const [full, other] = [0, 1, 2, 3].sort((a, b) => Number(here.has(`${TOPIC}-${b}`)) - Number(here.has(`${TOPIC}-${a}`))).filter((_, at) => at % 3 === 0)
+  const [full, other] = [0, 1, 2, 3]
+    .sort((a, b) => Number(here.has(`${TOPIC}-${b}`)) - Number(here.has(`${TOPIC}-${a}`)))
+    .filter((_, at) => at % 3 === 0)
   assert.ok(full !== undefined && other !== undefined && here.has(`${TOPIC}-${full}`) && !here.has(`${TOPIC}-${other}`))
   assert.ok(!here.has('__consumer_offsets-0'))
 
@@ -148,7 +153,13 @@ test('one of two folders is full: refused there with a reason, served elsewhere,
   t.after(() => channel.close())
   const inFull = new Writer(() => channel, await RawProducer.create(channel), full)
   const inOther = new Writer(() => channel, await RawProducer.create(channel), other)
-  const member = new Consumer(client, { group: 'members', sessionTimeoutMs: 6000, heartbeatIntervalMs: 300, autoCommitIntervalMs: 0, offsetReset: 'earliest' })
+  const member = new Consumer(client, {
+    group: 'members',
+    sessionTimeoutMs: 6000,
+    heartbeatIntervalMs: 300,
+    autoCommitIntervalMs: 0,
+    offsetReset: 'earliest',
+  })
   member.subscribe([TOPIC])
   t.after(() => member.close())
 
@@ -210,7 +221,13 @@ test('the only folder is full, with the metadata in it: the node lives, reads an
   const channel = await channelOf(server)
   t.after(() => channel.close())
   const writer = new Writer(() => channel, await RawProducer.create(channel), 0)
-  const member = new Consumer(client, { group: 'members', sessionTimeoutMs: 6000, heartbeatIntervalMs: 300, autoCommitIntervalMs: 0, offsetReset: 'earliest' })
+  const member = new Consumer(client, {
+    group: 'members',
+    sessionTimeoutMs: 6000,
+    heartbeatIntervalMs: 300,
+    autoCommitIntervalMs: 0,
+    offsetReset: 'earliest',
+  })
   member.subscribe([TOPIC])
   t.after(() => member.close())
   await writer.write()

@@ -28,7 +28,11 @@ const MiB = 1 << 20
 const TIME = Date.now() - 3_600_000
 
 /** Puts it in; may be done again and again on the same server under other names. */
-export async function putIn(server: Server, name: string): Promise<LeftProducer> {
+export async function putIn(
+  server: Server,
+  name: string,
+  { deletesRecords = true }: { readonly deletesRecords?: boolean } = {},
+): Promise<LeftProducer> {
   const client = await clientOf(server)
   try {
     const topics = {
@@ -51,10 +55,11 @@ export async function putIn(server: Server, name: string): Promise<LeftProducer>
     await deleteTopic(client, `${name}-deleted`)
     await createPartitions(client, `${name}-grown`, 4)
     await fill(client, `${name}-grown`)
-    await deleteRecords(client, [
-      { topic: `${name}-plain`, partition: 1, offset: 2 },
-      { topic: `${name}-emptied`, partition: 0, offset: 60 },
-    ])
+    if (deletesRecords)
+      await deleteRecords(client, [
+        { topic: `${name}-plain`, partition: 1, offset: 2 },
+        { topic: `${name}-emptied`, partition: 0, offset: 60 },
+      ])
     await configure(client, name)
     await commit(client, name)
     return await leaveProducer(server, `${name}-plain`)

@@ -134,12 +134,18 @@ export class Partition {
       token.settle({ token, error: 'NOT_LEADER_OR_FOLLOWER', message, baseOffset: -1 })
       return
     }
+    // While the log is mended its producers are read from it anew: by half of them nobody can be judged.
+    const { failure } = this.log
+    if (failure !== undefined) {
+      token.settle({ token, error: 'KAFKA_STORAGE_ERROR', message: failure.message, baseOffset: -1 })
+      return
+    }
     this.#perform(this.#leader.step({ kind: 'produce', buffer, at, size, acks, token }))
   }
 
   /** Judges the epoch that a client believes in; -1 is no belief. KIP-320. */
   checkEpoch(believed: Epoch): 'FENCED_LEADER_EPOCH' | 'UNKNOWN_LEADER_EPOCH' | undefined {
-    if (believed < 0 || believed === this.#leaderEpoch) return undefined
+    if (believed === -1 || believed === this.#leaderEpoch) return undefined
     return believed < this.#leaderEpoch ? 'FENCED_LEADER_EPOCH' : 'UNKNOWN_LEADER_EPOCH'
   }
 

@@ -99,7 +99,7 @@ export class ShardRunner {
   #step(command: GroupCommand): void {
     const shard = this.#shard
     if (shard === undefined) return
-    const { entries, answer } = shard.decide(command, this.#around.clock.now())
+    const { entries, answer } = shard.decide(command, this.#around.clock.now(), this.#around.clock.monotonic())
     if (entries.length > 0) this.#append(shard, entries, answer)
     else if (this.#resting.length > 0) (this.#resting.at(-1) as GroupReply[]).push(...answer)
     else this.#deliver(answer)
@@ -171,7 +171,7 @@ export class ShardRunner {
     this.#wake = undefined
     const at: Millis | undefined = shard.wakeAt()
     if (at === undefined) return
-    this.#wake = this.#around.deadlines.after(Math.max(0, at - this.#around.clock.now()), () =>
+    this.#wake = this.#around.deadlines.after(Math.max(0, at - this.#around.clock.monotonic()), () =>
       this.#step({ kind: 'Tick' }),
     )
   }

@@ -96,7 +96,10 @@ export type GroupReply =
 
 /** What one command has led to so far. */
 export interface Turn {
+  /** Wall time, for what is written down. */
   readonly now: Millis
+  /** On a clock that never goes back, for deadlines: a wall clock that is set must not hold up a rebalance. */
+  readonly monotonic: Millis
   readonly entries: GroupEntry[]
   readonly replies: GroupReply[]
 }

@@ -42,7 +42,7 @@ export class Rebalance {
   /** Answers all who wait, once the shard leads no more. */
   resign(): GroupReply[] {
     const replies: GroupReply[] = []
-    const turn: Turn = { now: 0, entries: [], replies }
+    const turn: Turn = { now: 0, monotonic: 0, entries: [], replies }
     for (const { group, member } of [...this.#waiting.values()]) {
       const { memberId } = member
       this.answerJoin(group, member, turn, { memberId, errorCode: ErrorCode.NOT_COORDINATOR })
@@ -54,7 +54,7 @@ export class Rebalance {
   /** Keeps a member id that was given out with MEMBER_ID_REQUIRED until it is used, or its time is over. */
   giveId(group: ClassicGroup, memberId: string, turn: Turn, timeoutMs: Millis): void {
     const deadline: Deadline = { kind: 'session', group, memberId }
-    group.pendingJoins.set(memberId, this.#deadlines.push(turn.now + timeoutMs, deadline))
+    group.pendingJoins.set(memberId, this.#deadlines.push(turn.monotonic + timeoutMs, deadline))
   }
 
   /** Takes an id back that was given out; false if it was not, or is in use. */
@@ -70,7 +70,7 @@ export class Rebalance {
   keepAlive(group: ClassicGroup, member: Member, turn: Turn, timeoutMs: Millis = member.sessionTimeoutMs): void {
     this.endSession(member)
     const deadline: Deadline = { kind: 'session', group, memberId: member.memberId }
-    member.session = this.#deadlines.push(turn.now + timeoutMs, deadline)
+    member.session = this.#deadlines.push(turn.monotonic + timeoutMs, deadline)
   }
 
   endSession(member: Member): void {
@@ -82,7 +82,7 @@ export class Rebalance {
     const { group } = deadline
     this.#clearDeadline(group)
     // At least one millisecond: a deadline that sets itself again must not keep one tick going.
-    group.deadline = this.#deadlines.push(turn.now + Math.max(1, afterMs), deadline)
+    group.deadline = this.#deadlines.push(turn.monotonic + Math.max(1, afterMs), deadline)
   }
 
   #clearDeadline(group: ClassicGroup): void {
@@ -233,7 +233,11 @@ export class Rebalance {
 
   /** Does what is due. */
   tick(turn: Turn): void {
-    for (let next = this.#deadlines.peek(); next !== undefined && next.key <= turn.now; next = this.#deadlines.peek()) {
+    for (
+      let next = this.#deadlines.peek();
+      next !== undefined && next.key <= turn.monotonic;
+      next = this.#deadlines.peek()
+    ) {
       this.#deadlines.pop()
       const deadline = next.value
       const { group } = deadline

@@ -63,10 +63,10 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
     return Math.min(deadline, this.#sweepAt)
   }
 
-  decide(command: GroupCommand, now: Millis): Decision<GroupEntry, readonly GroupReply[]> {
+  decide(command: GroupCommand, now: Millis, monotonic: Millis = now): Decision<GroupEntry, readonly GroupReply[]> {
     assert(this.#owed === 0, 'what was decided is applied before the next decision')
     assert(this.#leads === (command.kind !== 'Lead'), 'a shard leads once, before it decides anything else')
-    const turn: Turn = { now, entries: [], replies: [] }
+    const turn: Turn = { now, monotonic, entries: [], replies: [] }
     this.#decide(command, turn)
     this.#owed = turn.entries.length
     return { entries: turn.entries, answer: turn.replies }
@@ -81,7 +81,7 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
     switch (command.kind) {
       case 'Lead':
         this.#leads = true
-        this.#sweepAt = turn.now + this.#config.offsetsRetentionCheckIntervalMs
+        this.#sweepAt = turn.monotonic + this.#config.offsetsRetentionCheckIntervalMs
         return this.#membership.lead(turn)
       case 'Tick':
         this.#rebalance.tick(turn)
@@ -179,7 +179,7 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
 
   /** Expired offsets, and groups that are left with nothing; so many per tick that no decision is too large. */
   #sweep(turn: Turn): void {
-    if (this.#sweepAt === undefined || turn.now < this.#sweepAt) return
+    if (this.#sweepAt === undefined || turn.monotonic < this.#sweepAt) return
     if (this.#unswept.length === 0) this.#unswept = [...this.#store.groupIds].reverse()
     while (turn.entries.length < EXPIRED_ENTRIES_MAX) {
       const groupId = this.#unswept.pop()
@@ -189,6 +189,6 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
       turn.entries.push({ kind: 'GroupMetadata', group: groupId, value: null })
       this.#membership.delete(groupId)
     }
-    if (this.#unswept.length === 0) this.#sweepAt = turn.now + this.#config.offsetsRetentionCheckIntervalMs
+    if (this.#unswept.length === 0) this.#sweepAt = turn.monotonic + this.#config.offsetsRetentionCheckIntervalMs
   }
 }

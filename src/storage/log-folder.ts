@@ -14,6 +14,7 @@ import {
 } from './offset-checkpoint.ts'
 import { parsePartitionFolderName, suffixedFolderName } from './partition-folder.ts'
 import { cureOf, storageError } from './storage-error.ts'
+import { WriteTurns } from './write-turns.ts'
 
 const CLOSE_AT_ONCE = 16
 const CHECKPOINT_AT_ONCE = 4
@@ -31,6 +32,9 @@ export interface LogFolderWorld {
   readonly log: Logger
 }
 
+/** Two keep a disk busy while the loop takes up what the one before has done. */
+const WRITES_AT_ONCE = 2
+
 /** One entry of `log.dirs`: its mark of ownership, its lock, its checkpoints, and the logs that are open in it. */
 export class LogFolder {
   readonly #world: LogFolderWorld
@@ -43,6 +47,7 @@ export class LogFolder {
   /** Names of partitions' folders that were found at the start and not opened yet. */
   readonly found: Set<string>
   readonly logs = new Map<string, OpenLog>()
+  readonly turns = new WriteTurns(WRITES_AT_ONCE)
   readonly #recoveryPoints: OffsetCheckpoint
   readonly #startOffsets: OffsetCheckpoint
   readonly #highWatermarks: OffsetCheckpoint

@@ -212,6 +212,7 @@ export class LogFolders {
       startOffset,
       fresh,
       cache: this.#cache,
+      turns: home.turns,
       recoveryPointLowered: () => home.writeRecoveryPoints(),
     })
     const highWatermark = fresh ? 0 : home.highWatermark(name)

@@ -14,6 +14,7 @@ import type { Segment, SegmentPlace } from './segment.ts'
 import { RANGE_GRACE_MS, SegmentCache } from './segment-cache.ts'
 import { type StorageError, storageError } from './storage-error.ts'
 import { collectAborted } from './txn-index.ts'
+import { WriteTurns } from './write-turns.ts'
 import { Writer } from './writer.ts'
 
 export type { EpochEndOffset } from './leader-epochs.ts'
@@ -36,6 +37,8 @@ export interface LogOptions {
   readonly fresh?: boolean
   /** Shared by all logs of a node, so that files and indexes are bounded together. */
   readonly cache?: SegmentCache
+  /** Shared by all logs on one disk. */
+  readonly turns?: WriteTurns
   /** Called when offsets that were durable are cut off: a recovery point on the disk that is above must be lowered. */
   readonly recoveryPointLowered?: (() => Promise<void>) | undefined
 }
@@ -64,7 +67,7 @@ export class Log {
     this.#epochs = loaded.epochs
     this.#snapshots = loaded.snapshots
     this.#writer = new Writer(
-      { disk, clock, log, fold, place, recoveryPointLowered },
+      { disk, clock, log, fold, place, turns: options.turns ?? new WriteTurns(1), recoveryPointLowered },
       config,
       loaded,
       options.fresh ?? false,

@@ -11,6 +11,7 @@ import type { ProducerSnapshots } from './producer-snapshots.ts'
 import { RollPlan } from './roll-plan.ts'
 import { Segment, type SegmentPlace } from './segment.ts'
 import { cureOf, type StorageError, storageError } from './storage-error.ts'
+import type { WriteTurns } from './write-turns.ts'
 
 /** One write takes at most this; what comes on top waits for the next. */
 const GATHER_BYTES_MAX = 32 * MiB
@@ -33,6 +34,7 @@ export interface WriterOptions {
   readonly log: Logger
   readonly place: SegmentPlace
   readonly fold: BatchFold
+  readonly turns: WriteTurns
   /** Called when offsets that were durable are cut off: a recovery point on the disk that is above must be lowered. */
   readonly recoveryPointLowered?: (() => Promise<void>) | undefined
 }
@@ -175,10 +177,15 @@ export class Writer {
 
   async #drain(): Promise<void> {
     this.#drainPlanned = false
-    for (let gather = this.#queue.shift(); gather !== undefined; gather = this.#queue.shift()) {
+    const { turns } = this.#options
+    while (this.#queue.length > 0) {
+      const turn = turns.enter()
+      if (turn !== undefined) await turn
+      // While the turn was waited for, more may have joined, or a failed sync may have refused all.
+      const gather = this.#queue.shift()
       try {
-        if (gather.roll !== undefined) await this.#beginSegment(gather.roll)
-        if (gather.bytes > 0) {
+        if (gather?.roll !== undefined) await this.#beginSegment(gather.roll)
+        if (gather !== undefined && gather.bytes > 0) {
           const active = this.#active
           const file = active.writableFile ?? (await active.open(true))
           await file.write(gather.parts, active.size)
@@ -186,7 +193,10 @@ export class Writer {
       } catch (error) {
         this.#fail(error, gather)
         return
+      } finally {
+        turns.leave()
       }
+      if (gather === undefined) return
       // A sync that failed meanwhile took everything behind the end offset with it.
       if (this.failure !== undefined) {
         gather.reject(this.failure)

@@ -24,8 +24,8 @@ export function apiVersions(
         if (!SOFTWARE_WORD.test(name) || !SOFTWARE_WORD.test(version)) {
           return { errorCode: ErrorCode.INVALID_REQUEST }
         }
-        call.caller.softwareName = name
-        call.caller.softwareVersion = version
+        call.caller.softwareName = name.slice(0, WORD_KEPT)
+        call.caller.softwareVersion = version.slice(0, WORD_KEPT)
       }
       const apiKeys = [...service().values()]
         .map(({ api, advertised }) => ({ apiKey: api.key, minVersion: advertised.first, maxVersion: advertised.last }))
@@ -48,4 +48,7 @@ export function apiVersions(
   })
 }
 
-const SOFTWARE_WORD = /^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]{0,254}[a-zA-Z0-9])?$/
+/** KIP-511. */
+const SOFTWARE_WORD = /^[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?$/
+/** Of these words, this much is kept. */
+const WORD_KEPT = 256

@@ -2,7 +2,7 @@ import { KiB, MiB } from '#base/units.ts'
 import type { FrameMemory } from '#protocol/frame-reader.ts'
 
 /** Smaller buffers come cheaper from the system; larger ones are rare. */
-const KEPT_BYTES_MIN = 64 * KiB
+const KEPT_BYTES_MIN = 32 * KiB
 const KEPT_BYTES_MAX = 4 * MiB
 
 /**

@@ -1,12 +1,12 @@
 import type { Epoch, Millis, Offset, ProducerId } from '#base/units.ts'
 
-/** One producer in a snapshot (schema ProducerSnapshot): only its last batch is kept. */
+/** One batch of a producer in a snapshot (schema ProducerSnapshot). Of several, the last one is the youngest. */
 export interface ProducerEntry {
   readonly producerId: ProducerId
   readonly epoch: number
   readonly lastSequence: number
   readonly lastOffset: Offset
-  /** Last sequence less the first of the last batch. */
+  /** Last sequence less the first of the batch. */
   readonly offsetDelta: number
   readonly timestamp: Millis
   readonly coordinatorEpoch: Epoch

@@ -126,7 +126,8 @@ export class PartitionLeader<Token> {
     if (idempotent) {
       const verdict = this.producers.check(buffer, at)
       if (verdict.kind === 'refused') return [refuse(token, verdict.error, verdict.message)]
-      if (verdict.kind === 'duplicate') return this.#answerWhenDue(token, acks, verdict.firstOffset, verdict.lastOffset + 1)
+      if (verdict.kind === 'duplicate')
+        return this.#answerWhenDue(token, acks, verdict.firstOffset, verdict.lastOffset + 1)
     }
     const firstOffset = this.#nextOffset
     stamp(buffer, at, firstOffset, this.epoch)

@@ -14,7 +14,11 @@ import {
 /** How many of a producer's last batches are remembered, so that a repeat is known as one (KIP-98, KAFKA-5494). */
 const BATCHES_REMEMBERED = 5
 
-/** A producer as the `.snapshot` files of a log hold it (schema ProducerSnapshot). */
+/**
+ * A producer and one of its batches as the `.snapshot` files of a log hold it (schema ProducerSnapshot). Kafka writes the
+ * last batch only, so a restart makes it forget the four before, and takes their repeats for new ones. Here every batch
+ * that is remembered has an entry, oldest first; Kafka reads all and keeps the last.
+ */
 export interface ProducerSnapshotEntry {
   readonly producerId: ProducerId
   readonly epoch: Epoch
@@ -163,7 +167,7 @@ export class ProducerStates {
       producer.currentTxnFirstOffset = entry.currentTxnFirstOffset
       producer.timestamp = entry.timestamp
       if (entry.lastSequence < 0) continue
-      producer.batches.push({
+      remember(producer, {
         epoch: entry.epoch,
         firstSequence: sequenceBefore(entry.lastSequence, entry.offsetDelta),
         lastSequence: entry.lastSequence,
@@ -174,22 +178,27 @@ export class ProducerStates {
     }
   }
 
-  /** What a `.snapshot` file holds: the last batch of each producer below an offset, on its way to the log or in it. */
+  /** What a `.snapshot` file holds: the last batches of each producer below an offset, on their way to the log or in it. */
   snapshot(below: Offset): ProducerSnapshotEntry[] {
     const entries: ProducerSnapshotEntry[] = []
-    for (const [id, producer] of this.#producers) {
-      const last = producer.pending.findLast(batch => batch.lastOffset < below) ?? producer.batches.at(-1)
-      if (last === undefined && producer.epoch < 0) continue
-      entries.push({
-        producerId: id,
-        epoch: last?.epoch ?? producer.epoch,
-        lastSequence: last?.lastSequence ?? -1,
-        lastOffset: last?.lastOffset ?? -1,
-        offsetDelta: last === undefined ? 0 : last.lastOffset - last.firstOffset,
-        timestamp: last?.timestamp ?? producer.timestamp,
-        coordinatorEpoch: producer.coordinatorEpoch,
-        currentTxnFirstOffset: producer.currentTxnFirstOffset,
-      })
+    for (const [producerId, producer] of this.#producers) {
+      const { coordinatorEpoch, currentTxnFirstOffset } = producer
+      const batches = [...producer.batches, ...producer.pending.filter(batch => batch.lastOffset < below)]
+      const last = batches.at(-1)
+      if (last === undefined) {
+        if (producer.epoch < 0) continue
+        const { epoch, timestamp } = producer
+        const none = { lastSequence: -1, lastOffset: -1, offsetDelta: 0 }
+        entries.push({ producerId, epoch, ...none, timestamp, coordinatorEpoch, currentTxnFirstOffset })
+        continue
+      }
+      for (const batch of batches.slice(-BATCHES_REMEMBERED)) {
+        if (batch.epoch !== last.epoch) continue
+        const { epoch, lastSequence, lastOffset, timestamp } = batch
+        const offsetDelta = lastOffset - batch.firstOffset
+        const entry = { producerId, epoch, lastSequence, lastOffset, offsetDelta, timestamp }
+        entries.push({ ...entry, coordinatorEpoch, currentTxnFirstOffset })
+      }
     }
     return entries
   }

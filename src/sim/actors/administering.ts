@@ -112,7 +112,7 @@ export class Administering {
     const { name: topic, partitions } = this.#random.pick(this.#scene.topics)
     const of = { topic, partition: this.#random.below(partitions) }
     const offset = this.#random.below(ledger.floor(of) + 1)
-    const { losses } = ledger
+    const { losses, deaths } = ledger
     ledger.deleting(of, offset)
     const answer = await insist(
       this.#scene,
@@ -120,7 +120,7 @@ export class Administering {
       () => deleteRecords(client, [{ ...of, offset }]),
       ({ code }) => code === 'OFFSET_OUT_OF_RANGE' && losses !== ledger.losses,
     )
-    if (!(answer instanceof ClientError) && losses === ledger.losses) {
+    if (!(answer instanceof ClientError) && losses === ledger.losses && deaths === ledger.deaths) {
       for (const each of answer) ledger.deleted(each, each.lowWatermark)
     }
   }

@@ -9,6 +9,9 @@ import { dial, type Scene, type SceneTopic } from './scene.ts'
 
 const COMPRESSIONS = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
 
+/** A node may be out of reach for longer than a producer tries. */
+const OUT_OF_TIME: ReadonlySet<string> = new Set(['TIMED_OUT', 'REQUEST_TIMED_OUT', 'CONNECTION_FAILED'])
+
 /** Sends numbered records with idempotent producers, one after another, until the scene is calm. */
 export class Producing {
   readonly #scene: Scene
@@ -82,7 +85,7 @@ export async function produceNumbered(
         failed = true
         origin.tainted = true
         if (!(error instanceof ClientError)) throw error
-        if (error.code !== 'TIMED_OUT' && error.code !== 'REQUEST_TIMED_OUT' && losses === ledger.losses) {
+        if (!OUT_OF_TIME.has(error.code) && losses === ledger.losses) {
           throw new Violation(`${origin.name} could not send: ${error.code}, ${error.message}`)
         }
       },

@@ -92,7 +92,10 @@ export class ServerLives {
       // A second signal may end it before it is done.
       const limitMs = !this.#scene.calm && this.#random.chance(0.2) ? this.#random.fraction() * 20 : STOP_MS_MAX
       const stopped = await Promise.race([stopping, this.#scene.simulation.wait(limitMs).then(() => false)])
-      if (stopped) this.#scene.ledger.stoppedCleanly()
+      // A log that still refuses writes makes a stop unclean; that it came to its end says nothing.
+      const mark = stopped ? await this.node.world.disk.readFile(`${FOLDER}/.kafka_cleanshutdown`) : undefined
+      if (mark !== undefined) this.#scene.ledger.stoppedCleanly()
+      else if (stopped) this.#scene.ledger.died()
       else if (limitMs === STOP_MS_MAX) throw new Violation(`a stop did not come to its end in ${STOP_MS_MAX} ms`)
       this.#die('crash', stopped)
     } else this.#die(how)

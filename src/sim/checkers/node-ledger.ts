@@ -65,6 +65,8 @@ export class NodeLedger {
   readonly #producerIds = new Set<number>()
   /** Counts the power cuts that may have taken something. */
   losses = 0
+  /** Counts the ends that were not clean. */
+  deaths = 0
   /** Whether committed offsets are to survive a power cut. */
   readonly commitsDurable: boolean
   acknowledgements = 0
@@ -235,6 +237,7 @@ export class NodeLedger {
 
   /** The node has not stopped cleanly. What was deleted may be there again, as Kafka writes that down every minute only. */
   died(): void {
+    this.deaths++
     for (const ledger of this.#partitions.values()) ledger.start = 0
   }
 
@@ -249,8 +252,10 @@ export class NodeLedger {
     for (const origin of this.#origins.values()) origin.tainted = true
   }
 
+  /** A member whose position was lost as well begins anew, and may commit what lies before. */
   commitsLost(group: string, found: ReadonlyMap<string, Offset>): void {
-    this.#commits.set(group, new Map(found))
+    const left = [...found].filter(([key]) => this.#partitions.get(key)?.durable === true)
+    this.#commits.set(group, new Map(left))
   }
 
   #partition(of: TopicPartition): PartitionLedger {

@@ -1,5 +1,6 @@
 import type { Offset } from '#base/units.ts'
 import { type Disk, type File, WorldError } from '#world/world.ts'
+import { type Syncs, syncEach } from './syncs.ts'
 
 /** `00000000000000000042` and a suffix: how a file says at which offset it begins. */
 export function offsetName(offset: Offset, suffix: string): string {
@@ -33,11 +34,16 @@ export async function withFile<T>(
 }
 
 /** Replaces a small file in place, durably; a crash may leave any mixture, so only for files that can be checked. */
-export function overwriteFile(disk: Disk, path: string, bytes: Uint8Array): Promise<void> {
+export function overwriteFile(
+  disk: Disk,
+  path: string,
+  bytes: Uint8Array,
+  syncs: Syncs = syncEach(disk),
+): Promise<void> {
   return withFile(disk, path, { create: true, write: true }, async file => {
     await file.truncate(bytes.length)
     if (bytes.length > 0) await file.write([bytes], 0)
-    await file.sync()
+    await syncs.file(file)
   })
 }
 
@@ -47,12 +53,13 @@ export async function replaceFile(
   folder: string,
   name: string,
   content: Uint8Array | string,
+  syncs: Syncs = syncEach(disk),
 ): Promise<void> {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content
   const path = `${folder}/${name}`
-  await overwriteFile(disk, `${path}.tmp`, bytes)
+  await overwriteFile(disk, `${path}.tmp`, bytes, syncs)
   await disk.rename(`${path}.tmp`, path)
-  await disk.syncFolder(folder)
+  await syncs.folder(folder)
 }
 
 export async function readText(disk: Disk, path: string): Promise<string | undefined> {

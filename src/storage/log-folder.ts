@@ -14,10 +14,12 @@ import {
 } from './offset-checkpoint.ts'
 import { parsePartitionFolderName, suffixedFolderName } from './partition-folder.ts'
 import { cureOf, storageError } from './storage-error.ts'
+import { GroupedSyncs } from './syncs.ts'
 import { WriteTurns } from './write-turns.ts'
 
-const CLOSE_AT_ONCE = 16
-const CHECKPOINT_AT_ONCE = 4
+/** The more at once, the more share a sync; while clients are served they must not crowd the thread pool. */
+const CLOSE_AT_ONCE = 2048
+const CHECKPOINT_AT_ONCE = 128
 
 export interface OpenLog {
   readonly log: Log
@@ -168,7 +170,8 @@ export class LogFolder {
   async checkpoint(): Promise<void> {
     if (!this.online) return
     const changed = [...this.logs.values()].filter(({ log }) => log.hasUnsaved && log.failure === undefined)
-    await inParallel(changed, CHECKPOINT_AT_ONCE, ({ log }) => this.#attempt(() => log.checkpoint()))
+    const syncs = new GroupedSyncs(this.#world.disk)
+    await inParallel(changed, CHECKPOINT_AT_ONCE, ({ log }) => this.#attempt(() => log.checkpoint(syncs)))
     // Start offsets first: a recovery point below the start is harmless, records that come back are not.
     await this.#attempt(() => this.writeStartOffsets())
     await this.#attempt(() => this.writeRecoveryPoints())
@@ -189,8 +192,9 @@ export class LogFolder {
   /** Closes all logs and leaves the mark of a clean stop, unless one of them could not write down what it should. */
   async close(brokerEpoch: number): Promise<void> {
     let clean = this.online
+    const syncs = new GroupedSyncs(this.#world.disk)
     await inParallel([...this.logs.values()], CLOSE_AT_ONCE, async ({ log }) => {
-      if (!(await this.#attempt(() => log.close()))) clean = false
+      if (!(await this.#attempt(() => log.close(syncs)))) clean = false
     })
     for (const write of [
       () => this.writeStartOffsets(),

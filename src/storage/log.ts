@@ -13,6 +13,7 @@ import { countExpired } from './retention.ts'
 import type { Segment, SegmentPlace } from './segment.ts'
 import { RANGE_GRACE_MS, SegmentCache } from './segment-cache.ts'
 import { type StorageError, storageError } from './storage-error.ts'
+import { type Syncs, syncEach } from './syncs.ts'
 import { collectAborted } from './txn-index.ts'
 import { WriteTurns } from './write-turns.ts'
 import { Writer } from './writer.ts'
@@ -398,24 +399,24 @@ export class Log {
    * Writes down what makes the next start short: syncs, then the indexes, epochs and producers. Nothing to do costs nothing.
    * Moves the recovery point.
    */
-  async checkpoint(): Promise<void> {
+  async checkpoint(syncs: Syncs = syncEach(this.#options.disk)): Promise<void> {
     if (!this.hasUnsaved) return
     const offset = this.nextOffset
     // Taken now, because it goes with this offset; written when that is durable.
     const producers = this.#options.fold.snapshot()
     const { cuts } = this.#writer
     try {
-      await this.#writer.flush()
+      await this.#writer.flush(syncs)
       await this.#writer.background()
       await this.#writer.exclusive(async () => {
         if (this.#writer.cuts !== cuts || this.endOffset < offset) return
-        for (const segment of this.#segments) await segment.writeIndexes()
-        await this.#writeEpochs()
+        for (const segment of this.#segments) await segment.writeIndexes(syncs)
+        await this.#writeEpochs(syncs)
         const { newest } = this.#snapshots
         if (offset > (newest ?? (this.#segments[0] as Segment).baseOffset)) {
-          await this.#snapshots.write(offset, producers, this.#writer.bases())
+          await this.#snapshots.write(offset, producers, this.#writer.bases(), syncs)
           // A clean start believes the newest snapshot: its name has to be there.
-          await this.#options.disk.syncFolder(this.#folder)
+          await syncs.folder(this.#folder)
         }
         this.#savedOffset = offset
         this.#recoveryPoint = offset
@@ -425,11 +426,11 @@ export class Log {
     }
   }
 
-  async #writeEpochs(): Promise<void> {
+  async #writeEpochs(syncs: Syncs): Promise<void> {
     if (!this.#epochs.dirty) return
     this.#epochs.dirty = false
     try {
-      await replaceFile(this.#options.disk, this.#folder, LEADER_EPOCH_FILE, this.#epochs.encode())
+      await replaceFile(this.#options.disk, this.#folder, LEADER_EPOCH_FILE, this.#epochs.encode(), syncs)
     } catch (error) {
       this.#epochs.dirty = true
       throw error
@@ -437,11 +438,11 @@ export class Log {
   }
 
   /** A clean stop: all is written down. Rejects when the disk does not take it; the next start then has to recover. */
-  async close(): Promise<void> {
+  async close(syncs?: Syncs): Promise<void> {
     await this.#writer.settled()
     try {
       if (this.failure !== undefined) throw this.failure
-      await this.checkpoint()
+      await this.checkpoint(syncs)
     } finally {
       await this.abandon()
     }

@@ -3,6 +3,7 @@ import type { Disk } from '#world/world.ts'
 import type { ProducerEntry } from './batch-fold.ts'
 import { offsetName, overwriteFile } from './files.ts'
 import { decodeProducerSnapshot, encodeProducerSnapshot, PRODUCER_SNAPSHOT_SUFFIX } from './producer-snapshot.ts'
+import { type Syncs, syncEach } from './syncs.ts'
 
 const NONE: readonly Offset[] = []
 
@@ -30,8 +31,13 @@ export class ProducerSnapshots {
     return this.#offsets.at(-1)
   }
 
-  async write(offset: Offset, entries: readonly ProducerEntry[], segmentBases: readonly Offset[]): Promise<void> {
-    await overwriteFile(this.#disk, this.#path(offset), encodeProducerSnapshot(entries))
+  async write(
+    offset: Offset,
+    entries: readonly ProducerEntry[],
+    segmentBases: readonly Offset[],
+    syncs: Syncs = syncEach(this.#disk),
+  ): Promise<void> {
+    await overwriteFile(this.#disk, this.#path(offset), encodeProducerSnapshot(entries), syncs)
     if (!this.#offsets.includes(offset)) this.#offsets = [...this.#offsets, offset].toSorted((a, b) => a - b)
     await this.removeStrays(segmentBases)
   }

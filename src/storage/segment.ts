@@ -7,6 +7,7 @@ import { isMissing, offsetName, overwriteFile } from './files.ts'
 import { OffsetIndex } from './offset-index.ts'
 import { RecentBatches } from './recent-batches.ts'
 import type { SegmentCache } from './segment-cache.ts'
+import { type Syncs, syncEach } from './syncs.ts'
 import { TimeIndex } from './time-index.ts'
 import { decodeTxnIndex, encodeTxnIndex } from './txn-index.ts'
 
@@ -375,18 +376,18 @@ export class Segment {
   }
 
   /** Writes the indexes, with the final time entry that Kafka puts at the end of a segment. */
-  async writeIndexes(): Promise<void> {
+  async writeIndexes(syncs: Syncs = syncEach(this.#place.disk)): Promise<void> {
     if (!this.#indexesChanged || this.#indexes === undefined) return
     const { disk } = this.#place
     const { offsets, times } = this.#indexes
     this.#indexesChanged = false
     try {
       times.append(this.#maxTimestamp, this.#maxTimestampRelative)
-      await overwriteFile(disk, this.path(OFFSET_INDEX_SUFFIX), offsets.encode())
-      await overwriteFile(disk, this.path(TIME_INDEX_SUFFIX), times.encode())
+      await overwriteFile(disk, this.path(OFFSET_INDEX_SUFFIX), offsets.encode(), syncs)
+      await overwriteFile(disk, this.path(TIME_INDEX_SUFFIX), times.encode(), syncs)
       if (this.#aborted !== undefined && (this.#aborted.length > 0 || this.#hasTxnIndex)) {
         this.#hasTxnIndex = true
-        await overwriteFile(disk, this.path(TXN_INDEX_SUFFIX), encodeTxnIndex(this.#aborted))
+        await overwriteFile(disk, this.path(TXN_INDEX_SUFFIX), encodeTxnIndex(this.#aborted), syncs)
       }
     } catch (error) {
       this.#indexesChanged = true

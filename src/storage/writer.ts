@@ -11,6 +11,7 @@ import type { ProducerSnapshots } from './producer-snapshots.ts'
 import { RollPlan } from './roll-plan.ts'
 import { Segment, type SegmentPlace } from './segment.ts'
 import { cureOf, type StorageError, storageError } from './storage-error.ts'
+import { type Syncs, syncEach } from './syncs.ts'
 import type { WriteTurns } from './write-turns.ts'
 
 /** One write takes at most this; what comes on top waits for the next. */
@@ -54,6 +55,7 @@ export class Writer {
   readonly #epochs: LeaderEpochs
   readonly #snapshots: ProducerSnapshots
   config: LogConfig
+  readonly #syncs: Syncs
 
   /** Where the next append begins: behind all that is queued. */
   nextOffset: Offset
@@ -96,6 +98,7 @@ export class Writer {
   constructor(options: WriterOptions, config: LogConfig, loaded: Loaded, fresh: boolean) {
     this.#options = options
     this.config = config
+    this.#syncs = syncEach(options.disk)
     this.#segments = loaded.segments
     this.#epochs = loaded.epochs
     this.#snapshots = loaded.snapshots
@@ -285,10 +288,10 @@ export class Writer {
   }
 
   /** What was appended before is durable when it resolves. */
-  async flush(): Promise<void> {
+  async flush(syncs: Syncs = this.#syncs): Promise<void> {
     await this.settled()
     if (this.failure !== undefined) throw this.failure
-    if (this.durableOffset < this.#writtenOffset || this.#hasUnsynced()) await this.#sync()
+    if (this.durableOffset < this.#writtenOffset || this.#hasUnsynced()) await this.#sync(syncs)
   }
 
   async background(): Promise<void> {
@@ -301,27 +304,27 @@ export class Writer {
   }
 
   /** One sync at a time; whoever comes during one shares the next. */
-  #sync(): Promise<void> {
+  #sync(syncs: Syncs = this.#syncs): Promise<void> {
     if (this.#syncing === undefined) {
-      this.#syncing = this.#syncOnce().finally(() => {
+      this.#syncing = this.#syncOnce(syncs).finally(() => {
         this.#syncing = undefined
       })
       return this.#syncing
     }
     this.#syncingNext ??= this.#syncing.catch(ignore).then(() => {
       this.#syncingNext = undefined
-      return this.#sync()
+      return this.#sync(syncs)
     })
     return this.#syncingNext
   }
 
-  async #syncOnce(): Promise<void> {
+  async #syncOnce(syncs: Syncs): Promise<void> {
     await this.#cutting
     const target = this.#writtenOffset
     const waiting = this.#awaitingSync
     this.#awaitingSync = []
     try {
-      await this.#syncFiles()
+      await this.#syncFiles(syncs)
     } catch (error) {
       if (error instanceof WorldError) this.#syncFailed = true
       this.#awaitingSync = [...waiting, ...this.#awaitingSync]
@@ -342,8 +345,8 @@ export class Writer {
   }
 
   /** Older segments first: what is durable has no holes. */
-  async #syncFiles(): Promise<void> {
-    const { disk, place } = this.#options
+  async #syncFiles(syncs: Syncs): Promise<void> {
+    const { folder } = this.#options.place
     let first = this.#segments.length - 1
     while (first > 0 && isUnsynced(this.#segments[first - 1] as Segment)) first--
     let names = this.#folderUnsynced
@@ -352,17 +355,17 @@ export class Writer {
       if (!segment.unsynced) continue
       segment.unsynced = false
       try {
-        await (segment.file ?? (await segment.open(false))).sync()
+        await syncs.file(segment.file ?? (await segment.open(false)))
       } catch (error) {
         segment.unsynced = true
         throw error
       }
     }
     if (!names) return
-    await disk.syncFolder(place.folder)
+    await syncs.folder(folder)
     for (const segment of this.#segments.slice(first)) segment.nameUnsynced = false
     if (!this.#folderUnsynced) return
-    await disk.syncFolder(place.folder.slice(0, Math.max(1, place.folder.lastIndexOf('/'))))
+    await syncs.folder(folder.slice(0, Math.max(1, folder.lastIndexOf('/'))))
     this.#folderUnsynced = false
   }
 

@@ -102,6 +102,11 @@ export interface Disk {
   readFile(path: string): Promise<Uint8Array | undefined>
   /** Makes names durable: what was created, renamed or removed in the folder. */
   syncFolder(folder: string): Promise<void>
+  /**
+   * Makes all of these durable at once, as if each had been synced: true. False where the world has no cheaper way than
+   * one by one, or it failed; then nothing is known of any of them.
+   */
+  syncAll(files: readonly File[], folders: readonly string[]): Promise<boolean>
   /** Bytes free and in all on the file system that holds the folder. */
   space(folder: string): Promise<{ readonly free: number; readonly total: number }>
   /** Takes a lock that ends with the process. Rejects with EBUSY when another process has it. */

@@ -26,7 +26,7 @@ const CAUGHT: Record<string, RegExp> = {
   'ack-unsynced': /was acknowledged/,
   'ack-early': /was acknowledged/,
   'bit-flip': /is corrupt|is no batch|was never appended/,
-  gap: /should come and batch/,
+  gap: /should come and batch|was asked for and batch/,
   'start-refused': /start was refused/,
   'never-cured': /refuses writes/,
   'stale-fold': /producers are not restored/,

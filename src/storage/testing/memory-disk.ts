@@ -167,6 +167,10 @@ export class MemoryDisk implements Disk {
     this.#pendingNames = []
   }
 
+  async syncAll(): Promise<boolean> {
+    return false
+  }
+
   async space(): Promise<{ readonly free: number; readonly total: number }> {
     return { free: 1e12, total: 1e12 }
   }

@@ -81,6 +81,7 @@ export class FakeDisk {
       remove: path => here(() => this.#change('remove', path, () => this.#names.remove(path))),
       readFile: path => here(() => this.#readFile(path)),
       syncFolder: folder => here(() => this.#syncFolder(folder)),
+      syncAll: (files, folders) => here(() => this.#syncAll(files, folders)),
       space: folder => here(() => this.#space(folder)),
       lock: path => here(() => this.#lock(path)),
     }
@@ -120,6 +121,22 @@ export class FakeDisk {
     return this.perform({ event: 'syncFolder', path: folder, size: 0 }, this.faults.syncFails, () => {
       if (this.faults.syncLies) this.#names.folder(folder, `sync folder ${folder}`)
       else this.#names.sync(folder)
+    })
+  }
+
+  #syncAll(files: readonly File[], folders: readonly string[]): Promise<boolean> {
+    const ours = files.filter(file => file instanceof FakeFile)
+    if (ours.length < files.length) return Promise.resolve(false)
+    const syncs = ours.map(file => file.whatASyncWrites())
+    const operation = { event: 'syncAll', path: folders.join(' '), size: files.length }
+    return this.perform(operation, 0, () => {
+      // That it failed says nothing: what is lost is told by the file's own sync.
+      if (this.faults.syncFails > 0 && this.#host.random.chance(this.faults.syncFails)) return false
+      for (const folder of folders) this.#names.folder(folder, `sync folder ${folder}`)
+      if (this.faults.syncLies) return true
+      for (const sync of syncs) sync()
+      for (const folder of folders) this.#names.sync(folder)
+      return true
     })
   }
 
@@ -321,6 +338,12 @@ export class FakeFile implements File {
       },
       () => this.#inode.failSync(this.#disk.random),
     )
+  }
+
+  /** Makes durable what was changed before the call. */
+  whatASyncWrites(): () => void {
+    const changes = this.#inode.changeCount
+    return () => this.#inode.sync(changes)
   }
 
   close(): Promise<void> {

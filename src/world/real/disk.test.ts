@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -49,6 +49,24 @@ describe('the disk of the system', () => {
     assert.equal(await realDisk.readFile(join(folder, 'none')), undefined)
     const { free, total } = await realDisk.space(folder)
     assert.ok(free >= 0 && total > 0 && free <= total)
+  })
+
+  test('many files are synced at once in a folder that is locked, and not elsewhere', async t => {
+    const files = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => realDisk.open(join(folder, `many-${i}`), { create: true, write: true })),
+    )
+    t.after(() => Promise.all(files.map(file => file.close())))
+    await Promise.all(files.map(file => file.write([Buffer.from('x')], 0)))
+    assert.equal(await realDisk.syncAll(files, [folder]), false)
+    const lock = await realDisk.lock(join(folder, '.lock-many'))
+    const { type } = await statfs(folder)
+    const isKnown = process.platform === 'linux' && [0xef53, 0x58465342, 0x9123683e, 0x01021994].includes(type)
+    if (isKnown) assert.equal(await realDisk.syncAll(files, [folder]), true)
+    else t.diagnostic(`not tried on a file system of type ${type}`)
+    assert.equal(await realDisk.syncAll(files.slice(0, 2), [folder]), false)
+    assert.equal(await realDisk.syncAll(files, ['/proc']), false)
+    await lock.release()
+    assert.equal(await realDisk.syncAll(files, [folder]), false)
   })
 
   for (const native of [true, false]) {

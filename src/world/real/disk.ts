@@ -2,6 +2,7 @@ import fs from 'node:fs'
 import { type Disk, type Entry, type File, type Lock, WorldError } from '../world.ts'
 import { worldError } from './errors.ts'
 import { RealFile } from './file.ts'
+import { syncTogether } from './file-system.ts'
 import { takeLock } from './lock.ts'
 
 const { constants, promises } = fs
@@ -82,6 +83,8 @@ export const realDisk: Disk = {
       throw worldError(error, `sync folder ${folder}`)
     }
   },
+
+  syncAll: syncTogether,
 
   async space(folder): Promise<{ readonly free: number; readonly total: number }> {
     try {

@@ -11,6 +11,8 @@ export interface Kernel {
   sendFileInPool(socket: number, file: number, position: number, size: number): Promise<number>
   /** Whether the byte at `position` is in memory, so that reading it does not wait for the disk. */
   resident(file: number, position: number): boolean
+  /** Writes everything of the file system that holds this open file to the disk; 0 when all of it arrived. */
+  syncFileSystem(file: number): Promise<number>
   /** A second descriptor for the same thing, to be closed with `fs.close`. */
   duplicate(descriptor: number): number
   /** Locks a whole file for this open file, against other processes (Kafka's lock as well) and against ourselves. */
@@ -44,6 +46,7 @@ function openKernel(): Kernel {
   const sendfile = libc.func('int64_t sendfile64(int socket, int file, void *position, size_t size)')
   const preadv2 = libc.func('int64_t preadv2(int file, void *parts, int count, int64_t position, int flags)')
   const dup = libc.func('int dup(int descriptor)')
+  const syncfs = libc.func('int syncfs(int file)')
   const fcntl = libc.func('int fcntl(int file, int command, ...)')
 
   const iovec = koffi.struct({ base: 'void *', size: 'size_t' })
@@ -72,6 +75,10 @@ function openKernel(): Kernel {
         )
       }),
     resident: (file, position) => preadv2(file, part, 1, position, RWF_NOWAIT) >= 0,
+    syncFileSystem: file =>
+      new Promise(resolve => {
+        syncfs.async(file, (error: Error | null, returned: number) => resolve(error === null ? returned : -1))
+      }),
     duplicate: descriptor => result(dup(descriptor)),
     lock: file => {
       // struct flock on 64 bits: short type, short whence, 4 bytes of gap, int64 start, int64 length, int pid, gap.

@@ -1,6 +1,8 @@
 import { promises } from 'node:fs'
 import os from 'node:os'
+import { dirname } from 'node:path'
 import { type Lock, WorldError } from '../world.ts'
+import { holdFileSystem } from './file-system.ts'
 import { findKernel } from './kernel.ts'
 
 /**
@@ -12,7 +14,16 @@ export async function takeLock(path: string): Promise<Lock> {
   if (kernel === undefined) return takeByNumber(path)
   const handle = await promises.open(path, 'a+', 0o644)
   const locked = kernel.lock(handle.fd)
-  if (locked === 0) return { release: () => handle.close() }
+  if (locked === 0) {
+    // Who locks a folder is about to write there.
+    const letGo = holdFileSystem(dirname(path))
+    return {
+      release: async () => {
+        letGo()
+        await handle.close()
+      },
+    }
+  }
   await handle.close()
   const { EAGAIN, EACCES } = os.constants.errno
   if (locked === -EAGAIN || locked === -EACCES) throw busy(path)

@@ -177,7 +177,8 @@ def _():
     change = ConfigEntry("retention.ms", "7200000", incremental_operation=AlterConfigOpType.SET)
     altered = ConfigResource(ResourceType.TOPIC, name, incremental_configs=[change])
     admin.incremental_alter_configs([altered])[altered].result(20)
-    same(admin.describe_configs([resource])[resource].result(20)["retention.ms"].value, "7200000", "altered")
+    until("the altered value is described",
+          lambda: admin.describe_configs([resource])[resource].result(20)["retention.ms"].value == "7200000")
     admin.create_partitions([NewPartitions(name, 5)])[name].result(20)
     until("five partitions", lambda: len(admin.list_topics(name, timeout=10).topics[name].partitions) == 5)
     send(producer(), name, [(None, str(i).encode(), None) for i in range(10)])

@@ -112,9 +112,9 @@ export function assertSameRecords(actual: readonly Pair[], expected: readonly Pa
   })
 }
 
-export async function until(what: string, holds: () => boolean, limitMs = 30_000): Promise<void> {
+export async function until(what: string, holds: () => boolean | Promise<boolean>, limitMs = 30_000): Promise<void> {
   const end = performance.now() + limitMs
-  while (!holds()) {
+  while (!(await holds())) {
     if (performance.now() > end) throw new Error(`${what}: not after ${limitMs / 1000} s`)
     await new Promise(resolve => setTimeout(resolve, 20))
   }

@@ -36,12 +36,19 @@ export async function withoutKafka(): Promise<string | false> {
 }
 
 /** Everything that a partition holds, in the order in which it is served. */
-export async function readAll(client: Client, topic: string, partition = 0): Promise<ConsumedRecord[]> {
+export async function readAll(
+  client: Client,
+  topic: string,
+  partition = 0,
+  isolation: 'read_uncommitted' | 'read_committed' = 'read_uncommitted',
+): Promise<ConsumedRecord[]> {
   const of = { topic, partition }
   const [earliest] = await listOffsets(client, [{ ...of, spec: 'earliest' }])
-  const [latest] = await listOffsets(client, [{ ...of, spec: 'latest' }])
+  const [latest] = await listOffsets(client, [{ ...of, spec: 'latest' }], {
+    committed: isolation === 'read_committed',
+  })
   assert.ok(earliest !== undefined && latest !== undefined)
-  const consumer = new Consumer(client, { maxWaitMs: 100 })
+  const consumer = new Consumer(client, { maxWaitMs: 100, isolation })
   consumer.assign([{ ...of, from: earliest.offset }])
   const records: ConsumedRecord[] = []
   const until = performance.now() + 30_000

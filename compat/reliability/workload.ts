@@ -152,8 +152,11 @@ export async function goOn(server: Server, left: LeftProducer): Promise<LeftProd
   return { ...left, lastBatch, lastOffset: next.baseOffset, nextSequence: nextSequence + 1 }
 }
 
-/** All that clients can see of what is stored: topics, records, offsets by time, configurations, commits. */
-export async function stateOf(server: Server) {
+/**
+ * All that clients can see of what is stored: topics, records, offsets by time, configurations, commits. Of `others` only
+ * that they are there and how they are configured.
+ */
+export async function stateOf(server: Server, others: readonly string[] = []) {
   const client = await clientOf(server)
   try {
     const topics = await listTopics(client)
@@ -168,7 +171,7 @@ export async function stateOf(server: Server) {
     }
     for (const { name, partitions } of topics) {
       state.configs.set(name, await overrides(client, 'topic', name))
-      if (name.startsWith('__')) continue
+      if (name.startsWith('__') || others.includes(name)) continue
       for (const { partition } of partitions) {
         const records = await readAll(client, name, partition)
         state.records.set(`${name}-${partition}`, records)

@@ -178,6 +178,11 @@ export class LogFolder {
     await this.#attempt(() => this.writeHighWatermarks())
   }
 
+  /** After DeleteRecords: what cannot be written down now is so with the next checkpoint. */
+  async keepStartOffsets(): Promise<void> {
+    if (this.online) await this.#attempt(() => this.writeStartOffsets())
+  }
+
   async #attempt(work: () => Promise<void>): Promise<boolean> {
     try {
       await work()

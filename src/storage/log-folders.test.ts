@@ -173,3 +173,21 @@ test('on the real disk: lock, two lives, and a range that is read after its segm
     await rm(root, { recursive: true, force: true })
   }
 })
+
+test('what was deleted stays so when the process dies, once that is kept', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(options(disk, { paths: ['/a'] }))
+  const opened = await openPartition(folders, 0)
+  for (let batch = 0; batch < 5; batch++) await appendTo(opened, plainBatch(batch * 2, 2, 10, T0))
+  opened.log.deleteRecordsBefore(7)
+  await folders.keepStartOffsets()
+
+  const killed = await openPartition(await LogFolders.open(options(disk.afterKill(), { paths: ['/a'] })), 0)
+  assert.deepEqual([killed.log.startOffset, killed.log.endOffset], [7, 10])
+  // A power cut may take the records and leave the start: then the log begins where it was said to.
+  const cut = await openPartition(
+    await LogFolders.open(options(disk.afterPowerCut(new SeededRandom(3)), { paths: ['/a'] })),
+    0,
+  )
+  assert.ok(cut.log.startOffset >= 7 && cut.log.endOffset >= cut.log.startOffset)
+})

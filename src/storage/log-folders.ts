@@ -321,6 +321,11 @@ export class LogFolders {
     for (const folder of this.#folders) await folder.checkpoint()
   }
 
+  /** Writes down where logs begin, so that what was deleted does not come back when the process dies. */
+  async keepStartOffsets(): Promise<void> {
+    await Promise.all(this.#folders.map(folder => folder.keepStartOffsets()))
+  }
+
   /** The clean stop of all logs; after it the process may end. */
   async close(brokerEpoch = -1): Promise<void> {
     this.#closed = true

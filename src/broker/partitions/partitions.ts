@@ -122,6 +122,11 @@ export class Partitions {
     }
   }
 
+  /** What DeleteRecords took stays away, whatever happens to the process. */
+  keepStarts(): Promise<void> {
+    return this.#options.folders.keepStartOffsets()
+  }
+
   expireProducers(before: number): void {
     for (const partition of this.all()) partition.producers.expire(before)
   }

@@ -5,22 +5,26 @@ import type { Broker } from '../broker.ts'
 
 /**
  * DeleteRecords (21), versions 0-2. Moves the start of a log; -1 is the high watermark.
+ * - Answered when the new start is written down: Kafka does that once a minute, and a crash before brings records back.
  * - Beyond the high watermark or below -1: OFFSET_OUT_OF_RANGE. A topic that is only compacted: POLICY_VIOLATION.
  */
 export function deleteRecords(broker: Broker): ServedApi {
   return serve({
     api: API.DeleteRecords,
-    handle: request => ({
-      topics: request.topics.map(({ name, partitions }) => ({
-        name,
-        partitions: partitions.map(({ partitionIndex, offset }) => {
-          const result = deleteBefore(broker, name, partitionIndex, offset)
-          return typeof result === 'string'
-            ? { partitionIndex, lowWatermark: -1, errorCode: ErrorCode[result] }
-            : { partitionIndex, lowWatermark: result, errorCode: ErrorCode.NONE }
-        }),
-      })),
-    }),
+    handle: request =>
+      onceKept(broker, {
+        topics: request.topics
+          .filter(({ partitions }) => partitions.length > 0)
+          .map(({ name, partitions }) => ({
+            name,
+            partitions: partitions.map(({ partitionIndex, offset }) => {
+              const result = deleteBefore(broker, name, partitionIndex, offset)
+              return typeof result === 'string'
+                ? { partitionIndex, lowWatermark: -1, errorCode: ErrorCode[result] }
+                : { partitionIndex, lowWatermark: result, errorCode: ErrorCode.NONE }
+            }),
+          })),
+      }),
   })
 }
 
@@ -36,4 +40,9 @@ function deleteBefore(broker: Broker, name: string, index: number, offset: numbe
   partition.log.deleteRecordsBefore(before)
   partition.startMoved()
   return partition.log.startOffset
+}
+
+async function onceKept<Answer>(broker: Broker, answer: Answer): Promise<Answer> {
+  await broker.partitions.keepStarts()
+  return answer
 }

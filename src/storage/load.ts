@@ -3,13 +3,13 @@ import { checkCrc, leaderEpoch, magic } from '#records/batch.ts'
 import type { Clock, Disk, Logger } from '#world/world.ts'
 import type { BatchFold } from './batch-fold.ts'
 import { BatchWalk } from './batch-walk.ts'
-import { inParallel, isMissing, offsetOfName, readText } from './files.ts'
+import { inParallel, isMissing, offsetName, offsetOfName, readText } from './files.ts'
 import { LeaderEpochs } from './leader-epochs.ts'
 import { settleLeftovers } from './leftovers.ts'
 import type { LogConfig } from './log-config.ts'
 import { PRODUCER_SNAPSHOT_SUFFIX } from './producer-snapshot.ts'
 import { ProducerSnapshots } from './producer-snapshots.ts'
-import { LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, type SegmentPlace } from './segment.ts'
+import { LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, type SegmentPlace, TXN_INDEX_SUFFIX } from './segment.ts'
 
 export const LEADER_EPOCH_FILE = 'leader-epoch-checkpoint'
 
@@ -68,6 +68,9 @@ export async function loadLog(options: LoadOptions): Promise<Loaded> {
   if (bases.length === 0) return empty(options, snapshots, epochs)
 
   const segments = bases.toSorted((a, b) => a - b).map(base => new Segment(place, base, clock.now()))
+  for (const segment of segments) {
+    if (!names.has(offsetName(segment.baseOffset, TXN_INDEX_SUFFIX))) segment.hasNoAborted()
+  }
   await inParallel(segments.slice(0, -1), 8, async segment => {
     segment.size = await (await segment.open(false)).size()
   })

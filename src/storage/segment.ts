@@ -358,6 +358,11 @@ export class Segment {
     return this.baseOffset + this.#maxTimestampRelative
   }
 
+  /** The folder has no index of aborted transactions for it. */
+  hasNoAborted(): void {
+    this.#aborted = []
+  }
+
   /** The aborted transactions whose markers lie in this segment. */
   async loadAborted(): Promise<AbortedTransaction[]> {
     if (this.#aborted !== undefined) return this.#aborted

@@ -51,6 +51,17 @@ describe('the disk of the system', () => {
     assert.ok(free >= 0 && total > 0 && free <= total)
   })
 
+  test('a file is read whole, whatever its size', async () => {
+    for (const size of [0, 1, 1023, 1024, 1025, 100_000]) {
+      const bytes = Buffer.alloc(size, 'tidemark')
+      const file = await realDisk.open(join(folder, `whole-${size}`), { create: true, write: true })
+      await file.write([bytes], 0)
+      await file.close()
+      assert.deepEqual(await realDisk.readFile(join(folder, `whole-${size}`)), bytes)
+    }
+    await assert.rejects(realDisk.readFile(folder), { name: 'WorldError', code: 'EISDIR' })
+  })
+
   test('many files are synced at once in a folder that is locked, and not elsewhere', async t => {
     const files = await Promise.all(
       Array.from({ length: 20 }, (_, i) => realDisk.open(join(folder, `many-${i}`), { create: true, write: true })),

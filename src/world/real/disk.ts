@@ -7,6 +7,9 @@ import { takeLock } from './lock.ts'
 
 const { constants, promises } = fs
 
+/** Most files that are read whole are smaller: they need neither their size asked for nor a second read. */
+const SMALL_FILE_BYTES = 1024
+
 export const realDisk: Disk = {
   open(path, { create, write }): Promise<File> {
     const flags = (write ? constants.O_RDWR : constants.O_RDONLY) | (create ? constants.O_CREAT : 0)
@@ -60,13 +63,21 @@ export const realDisk: Disk = {
     }
   },
 
-  async readFile(path): Promise<Uint8Array | undefined> {
-    try {
-      return await promises.readFile(path)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-      throw worldError(error, `read ${path}`)
-    }
+  readFile(path): Promise<Uint8Array | undefined> {
+    return new Promise((resolve, reject) => {
+      fs.open(path, constants.O_RDONLY, (error, descriptor) => {
+        if (error?.code === 'ENOENT') resolve(undefined)
+        else if (error) reject(worldError(error, `read ${path}`))
+        else {
+          readWhole(descriptor, Buffer.allocUnsafeSlow(SMALL_FILE_BYTES), 0, (failure, bytes) => {
+            fs.close(descriptor, () => {
+              if (failure === null) resolve(bytes)
+              else reject(worldError(failure, `read ${path}`))
+            })
+          })
+        }
+      })
+    })
   },
 
   async syncFolder(folder): Promise<void> {
@@ -103,4 +114,24 @@ export const realDisk: Disk = {
       throw worldError(error, `lock ${path}`)
     }
   },
+}
+
+/** Reads to the end of the file; `into` holds its first `filled` bytes. */
+function readWhole(
+  descriptor: number,
+  into: Buffer,
+  filled: number,
+  done: (error: NodeJS.ErrnoException | null, bytes: Buffer) => void,
+): void {
+  fs.read(descriptor, into, filled, into.length - filled, filled, (error, count) => {
+    const end = filled + count
+    // A file gives less than it is asked for only at its end.
+    if (error !== null || end < into.length) return done(error, into.subarray(0, end))
+    fs.fstat(descriptor, (failure, stat) => {
+      if (failure !== null) return done(failure, into)
+      const larger = Buffer.allocUnsafeSlow(Math.max(stat.size, end) + 1)
+      into.copy(larger)
+      readWhole(descriptor, larger, end, done)
+    })
+  })
 }

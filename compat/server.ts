@@ -1,6 +1,6 @@
 /** A server under test: ours, or the real Kafka beside us against which every suite must pass as well. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, openSync, readFileSync } from 'node:fs'
+import { existsSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -31,7 +31,10 @@ export class Server {
   readonly #command: readonly string[]
   readonly #env: NodeJS.ProcessEnv
   #child: ChildProcess | undefined
-  readonly #onExit = (): void => void this.#child?.kill('SIGKILL')
+  readonly #onExit = (): void => {
+    this.#child?.kill('SIGKILL')
+    rmSync(this.#dir, { recursive: true, force: true })
+  }
 
   private constructor(kind: ServerKind, port: number, dir: string, tidemark: readonly string[], settings: Settings) {
     this.kind = kind

@@ -8,13 +8,12 @@ import { CONFIG_BROKER, CONFIG_TOPIC } from '#core/metadata/config-resource.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { FeatureRange } from '#core/metadata/image.ts'
-import { CLUSTER_METADATA_TOPIC, isInternalTopic, OFFSETS_TOPIC, topicNameProblem } from '#core/metadata/topic-name.ts'
+import { CLUSTER_METADATA_TOPIC, isInternalTopic, OFFSETS_TOPIC } from '#core/metadata/topic-name.ts'
 import { FetchSessions } from '#core/session/fetch-sessions.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
 import { Server } from '#network/server.ts'
 import type { Call, Caller, Service } from '#network/service.ts'
-import { API, type Api } from '#protocol/apis.ts'
-import { ErrorCode } from '#protocol/errors.ts'
+import type { Api } from '#protocol/apis.ts'
 import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
 import type { Address, Logger, World } from '#world/world.ts'
@@ -25,10 +24,10 @@ import { forwardInEnvelope } from './metadata/envelope.ts'
 import { MetadataFollower } from './metadata/follower.ts'
 import { BrokerLifecycle } from './metadata/lifecycle.ts'
 import { Partitions } from './partitions/partitions.ts'
-import { recompressed } from './partitions/recompress.ts'
 import { type Terms, termsOf } from './partitions/terms.ts'
 import { ProducerIds } from './producer-ids.ts'
 import { brokerService } from './requests/index.ts'
+import { TopicCreation } from './topic-creation.ts'
 
 export interface BrokerOptions {
   readonly world: World
@@ -47,8 +46,6 @@ export interface Endpoint {
   readonly isFenced: boolean
 }
 
-/** What is created for a client that names a topic, at most at a time. */
-const AUTO_CREATE_WAIT_MS = 5000
 const CATCH_UP_WAIT_MS = 5000
 const FORWARD_TIMEOUT_MS = 30_000
 const LEAVE_TIMEOUT_MS = 3000
@@ -66,6 +63,7 @@ export class Broker {
   readonly partitions: Partitions
   readonly groups: Groups
   readonly producerIds: ProducerIds
+  readonly topicCreation: TopicCreation
   readonly fetchSessions: FetchSessions
   readonly #folders: LogFolders
   readonly #link: ControllerLink
@@ -116,6 +114,7 @@ export class Broker {
       () => this.metadata.image.topicByName(OFFSETS_TOPIC)?.partitions.length,
     )
     this.producerIds = new ProducerIds(this.#link, this.nodeId, () => this.#lifecycle?.epoch ?? -1)
+    this.topicCreation = new TopicCreation(this, this.#link)
     this.fetchSessions = new FetchSessions(config.broker.number('max.incremental.fetch.session.cache.slots'))
     this.#service = this.#onceStarted(brokerService(this))
   }
@@ -213,11 +212,6 @@ export class Broker {
     return { supported: SUPPORTED_FEATURES, finalized, epoch: image.offset }
   }
 
-  /** The batch as its topic wants it stored. */
-  recompressed(batch: Buffer, terms: Terms): Buffer {
-    return recompressed(batch, terms)
-  }
-
   /** The log folders, and whether each works. */
   logFolders(): readonly { readonly path: string; readonly online: boolean }[] {
     return this.#folders.folders
@@ -225,15 +219,6 @@ export class Broker {
 
   spaceOf(folder: string): Promise<{ readonly free: number; readonly total: number } | undefined> {
     return this.world.disk.space(folder).catch(() => undefined)
-  }
-
-  /** A random id in the form with dashes. */
-  dashedUuid(): string {
-    const hex = Buffer.from(
-      uuidFromRandom(into => this.world.random.fill(into)),
-      'base64url',
-    ).toString('hex')
-    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
   }
 
   /** Sends a request on to the active controller and answers as it does. */
@@ -272,58 +257,6 @@ export class Broker {
         resolve()
       })
     })
-  }
-
-  /** Creates topics that a client asked about. The error code that each missing one is to be answered with. */
-  async autoCreate(names: readonly string[]): Promise<Map<string, number>> {
-    const errors = new Map<string, number>()
-    if (!this.#configs.boolean('auto.create.topics.enable')) return errors
-    const valid = [...new Set(names)].filter(name => topicNameProblem(name) === undefined)
-    if (valid.length === 0) return errors
-    const internal = valid.filter(name => isInternalTopic(name))
-    const topics = valid
-      .filter(name => !isInternalTopic(name))
-      .map(name => ({ name, numPartitions: -1, replicationFactor: -1 }))
-    if (internal.includes(OFFSETS_TOPIC)) await this.createOffsetsTopic()
-    if (topics.length > 0) await this.#createTopics(topics, errors)
-    return errors
-  }
-
-  /** `__consumer_offsets`, when it is first needed. */
-  async createOffsetsTopic(): Promise<void> {
-    const live = [...this.metadata.image.brokers.values()].filter(({ fenced }) => !fenced).length
-    const configs = this.#configs
-    await this.#createTopics(
-      [
-        {
-          name: OFFSETS_TOPIC,
-          numPartitions: configs.number('offsets.topic.num.partitions'),
-          replicationFactor: Math.max(1, Math.min(configs.number('offsets.topic.replication.factor'), live)),
-          configs: [
-            { name: 'cleanup.policy', value: 'compact' },
-            { name: 'compression.type', value: 'producer' },
-            { name: 'segment.bytes', value: String(configs.number('offsets.topic.segment.bytes')) },
-          ],
-        },
-      ],
-      new Map(),
-    )
-  }
-
-  async #createTopics(
-    topics: NonNullable<InputOf<typeof API.CreateTopics.request>['topics']>,
-    errors: Map<string, number>,
-  ): Promise<void> {
-    const answer = await this.#link
-      .ask(API.CreateTopics, { topics, timeoutMs: AUTO_CREATE_WAIT_MS, validateOnly: false }, AUTO_CREATE_WAIT_MS)
-      .catch(() => undefined)
-    const made: string[] = []
-    for (const { name, errorCode } of answer?.topics ?? []) {
-      if (errorCode === ErrorCode.NONE || errorCode === ErrorCode.TOPIC_ALREADY_EXISTS) made.push(name)
-      // What may be cured by asking again is told as such; a client must not give up over it.
-      errors.set(name, errorCode === ErrorCode.NONE ? ErrorCode.LEADER_NOT_AVAILABLE : retriable(errorCode))
-    }
-    await this.caughtUp(() => made.every(name => this.metadata.image.topicByName(name) !== undefined))
   }
 
   async #start(): Promise<void> {
@@ -445,12 +378,6 @@ export class Broker {
     if (delta.deletedTopics.size > 0)
       this.groups.topicsDeleted([...delta.deletedTopics.values()].map(({ name, id }) => ({ name, topicId: id })))
   }
-}
-
-function retriable(errorCode: number): number {
-  return errorCode === ErrorCode.TOPIC_ALREADY_EXISTS || errorCode === ErrorCode.REQUEST_TIMED_OUT
-    ? ErrorCode.LEADER_NOT_AVAILABLE
-    : errorCode
 }
 
 function groupConfigOf(configs: BrokerConfigs): GroupConfig {

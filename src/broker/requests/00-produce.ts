@@ -10,6 +10,7 @@ import { isTransactional, producerId, sizeInBytes, stampLogAppendTime } from '#r
 import { validateProduced } from '#records/produced.ts'
 import type { Broker } from '../broker.ts'
 import type { Partition, ProduceToken } from '../partitions/partition.ts'
+import { recompressed } from '../partitions/recompress.ts'
 
 /**
  * Produce (0), versions 3-13; advertised from 0, since clients infer features from that (KAFKA-18659).
@@ -25,6 +26,9 @@ export function produce(broker: Broker): ServedApi {
     handle: (request, call) => new ProduceCall(broker, request, call).run(),
   })
 }
+
+/** The time-out is for replicas: the local write is waited for even by who has no patience. */
+const WRITE_WAIT_MS = 1000
 
 type TopicResponse = NonNullable<InputOf<typeof ProduceResponse>['responses']>[number]
 type PartitionResponse = NonNullable<TopicResponse['partitionResponses']>[number]
@@ -51,10 +55,10 @@ class ProduceCall {
     const acks = this.#request.acks
     // Partitions may settle in this very turn; the call must not be finished before all were asked.
     this.#unsettled = 1
-    for (const { name, topicId, partitionData } of this.#request.topicData) {
+    for (const { name, topicId, partitionData } of distinct(this.#request.topicData)) {
       const partitionResponses: PartitionResponse[] = []
       this.#responses.push({ name, topicId, partitionResponses })
-      for (const { index, records } of partitionData) {
+      for (const [index, records] of partitionData) {
         const response: Mutable<PartitionResponse> = { index, errorCode: ErrorCode.NONE, baseOffset: -1 }
         partitionResponses.push(response)
         this.#produce(name, topicId, index, records, acks, response)
@@ -63,7 +67,9 @@ class ProduceCall {
     this.#unsettled--
     if (this.#unsettled === 0) return this.#done()
     return new Promise(resolve => {
-      const timeout = this.#broker.deadlines.after(this.#request.timeoutMs, () => this.#timedOut())
+      const timeout = this.#broker.deadlines.after(Math.max(this.#request.timeoutMs, WRITE_WAIT_MS), () =>
+        this.#timedOut(),
+      )
       this.#finish = answer => {
         this.#broker.deadlines.cancel(timeout)
         resolve(answer)
@@ -87,10 +93,6 @@ class ProduceCall {
     acks: number,
     response: Mutable<PartitionResponse>,
   ): void {
-    if (acks !== -1 && acks !== 0 && acks !== 1) {
-      refuse(response, 'INVALID_REQUIRED_ACKS', `acks must be -1, 0 or 1, not ${acks}`)
-      return
-    }
     const found = this.#broker.partitions.find(this.#call.apiVersion >= 13 ? undefined : name, topicId, index)
     if (typeof found === 'string') {
       refuse(response, found, undefined)
@@ -105,9 +107,15 @@ class ProduceCall {
       refuse(response, 'INVALID_RECORD', 'a partition without records')
       return
     }
+    if (acks !== -1 && acks !== 0 && acks !== 1) {
+      refuse(response, 'INVALID_REQUIRED_ACKS', `acks must be -1, 0 or 1, not ${acks}`)
+      return
+    }
     const terms = this.#broker.partitions.terms(found)
     const problem = validateProduced(records, 0, records.length, {
       ...terms.produced,
+      // What is written anew in another codec is read anyway, and must be readable.
+      ...(terms.compressionType !== 'producer' && { records: 'all' as const }),
       apiVersion: this.#call.apiVersion,
       now: this.#broker.world.clock.now(),
     })
@@ -125,7 +133,7 @@ class ProduceCall {
       refuse(response, 'INVALID_TXN_STATE', 'transactions are not served yet')
       return
     }
-    const batch = this.#broker.recompressed(records, terms)
+    const batch = recompressed(records, terms)
     let appendTime: Millis = -1
     if (terms.produced.timestampType === 'LogAppendTime') {
       appendTime = this.#broker.world.clock.now()
@@ -181,6 +189,21 @@ function* leadersIn(responses: readonly TopicResponse[]): Generator<number> {
       if (partition.currentLeader?.leaderId !== undefined) yield partition.currentLeader.leaderId
     }
   }
+}
+
+/** Each partition once: of one that is named again, the last records count. A topic without partitions is not answered. */
+function* distinct(
+  topicData: ProduceRequest['topicData'],
+): Generator<{ name: string; topicId: Uuid; partitionData: Iterable<readonly [number, Buffer | null]> }> {
+  const topics = new Map<string, { name: string; topicId: Uuid; partitionData: Map<number, Buffer | null> }>()
+  for (const { name, topicId, partitionData } of topicData) {
+    if (partitionData.length === 0) continue
+    const key = `${topicId}:${name}`
+    const topic = topics.get(key) ?? { name, topicId, partitionData: new Map<number, Buffer | null>() }
+    topics.set(key, topic)
+    for (const { index, records } of partitionData) topic.partitionData.set(index, records)
+  }
+  yield* topics.values()
 }
 
 /** One partition of a call. */

@@ -7,19 +7,29 @@ import { ErrorCode } from '#protocol/errors.ts'
 import type { MetadataResponse } from '#protocol/messages/metadata.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { Broker } from '../broker.ts'
+import { CLUSTER_OPERATIONS, TOPIC_OPERATIONS } from './authorized-operations.ts'
 
 /**
  * Metadata (3), versions 0-13. The brokers as this client can reach them, and the topics.
  * - No list of topics means all of them (in v0 an empty list does), an empty one none.
  * - v4: topics that are missing are created if the client and auto.create.topics.enable allow it; the first answer is
  *   then LEADER_NOT_AVAILABLE or already the topic.
- * - v10: topic ids. v12: topics may be asked for by id; UNKNOWN_TOPIC_ID.
- * - Authorized operations are not told: there is no authorizer.
+ * - v10: topic ids. v12: topics may be asked for by id; UNKNOWN_TOPIC_ID. In v10 and v11 that is INVALID_REQUEST.
+ * - v8: authorized operations where they are asked for: all, as there is no authorizer.
  */
 export function metadata(broker: Broker): ServedApi {
   return serve({
     api: API.Metadata,
     async handle(request, call) {
+      if (call.apiVersion < 12 && request.topics?.some(({ name, topicId }) => name === null || topicId !== ZERO_UUID)) {
+        return {
+          topics: request.topics.map(({ name, topicId }) => ({
+            errorCode: ErrorCode.INVALID_REQUEST,
+            name: name ?? '',
+            topicId,
+          })),
+        }
+      }
       const { image } = broker.metadata
       const all = request.topics === null || (call.apiVersion === 0 && request.topics.length === 0)
       const topics: TopicResponse[] = []
@@ -33,7 +43,7 @@ export function metadata(broker: Broker): ServedApi {
         }
         const created =
           missing.length > 0 && (call.apiVersion < 4 || request.allowAutoTopicCreation)
-            ? await broker.autoCreate(missing)
+            ? await broker.topicCreation.autoCreate(missing)
             : new Map<string, number>()
         for (const { name, topicId } of asked) topics.push(describeAsked(broker, name, topicId, created))
       }
@@ -41,7 +51,10 @@ export function metadata(broker: Broker): ServedApi {
         brokers: broker.endpointsFor(call.caller),
         clusterId: broker.clusterId,
         controllerId: broker.anyLiveBroker(),
-        topics,
+        topics: request.includeTopicAuthorizedOperations
+          ? topics.map(topic => ({ ...topic, topicAuthorizedOperations: TOPIC_OPERATIONS }))
+          : topics,
+        ...(request.includeClusterAuthorizedOperations && { clusterAuthorizedOperations: CLUSTER_OPERATIONS }),
       }
     },
   })

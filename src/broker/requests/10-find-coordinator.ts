@@ -39,7 +39,7 @@ async function find(broker: Broker, key: string, keyType: number, call: Call): P
   if (keyType !== GROUP) {
     return refused(key, 'INVALID_REQUEST', `this cluster has no coordinators of type ${keyType} yet`)
   }
-  if (broker.groups.partitionOf(key) === undefined) await broker.createOffsetsTopic()
+  if (broker.groups.partitionOf(key) === undefined) await broker.topicCreation.createOffsetsTopic()
   const index = broker.groups.partitionOf(key)
   if (index === undefined) return refused(key, 'COORDINATOR_NOT_AVAILABLE', `${OFFSETS_TOPIC} cannot be created yet`)
   const leader = broker.metadata.image.topicByName(OFFSETS_TOPIC)?.partitions[index]?.leader ?? -1

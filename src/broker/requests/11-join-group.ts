@@ -1,3 +1,4 @@
+import { type Uuid, uuidFromRandom, uuidToBytes } from '#base/uuid.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
@@ -19,7 +20,7 @@ export function joinGroup(broker: Broker): ServedApi {
             request,
             clientId: call.clientId ?? '',
             clientHost: `/${call.caller.remote.host}`,
-            memberIdSuffix: broker.dashedUuid(),
+            memberIdSuffix: dashed(uuidFromRandom(into => broker.world.random.fill(into))),
           }))
           return reply.response
         },
@@ -27,4 +28,10 @@ export function joinGroup(broker: Broker): ServedApi {
       )
     },
   })
+}
+
+/** The id as Java prints it: in hex with dashes. */
+function dashed(uuid: Uuid): string {
+  const hex = uuidToBytes(uuid).toString('hex')
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }

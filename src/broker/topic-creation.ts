@@ -1,0 +1,67 @@
+import { isInternalTopic, OFFSETS_TOPIC, topicNameProblem } from '#core/metadata/topic-name.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import type { InputOf } from '#protocol/schema.ts'
+import type { Broker } from './broker.ts'
+import type { ControllerLink } from './metadata/controller-link.ts'
+
+type NewTopic = NonNullable<InputOf<typeof API.CreateTopics.request>['topics']>[number]
+
+const CREATE_TIMEOUT_MS = 5000
+
+/** The topics that a broker makes by itself: those that clients name, and the one that groups live in. */
+export class TopicCreation {
+  readonly #broker: Broker
+  readonly #link: ControllerLink
+
+  constructor(broker: Broker, link: ControllerLink) {
+    this.#broker = broker
+    this.#link = link
+  }
+
+  /** Creates topics that a client asked about. The error code that each missing one is to be answered with. */
+  async autoCreate(names: readonly string[]): Promise<Map<string, number>> {
+    if (!this.#broker.configs.boolean('auto.create.topics.enable')) return new Map()
+    const valid = [...new Set(names)].filter(name => topicNameProblem(name) === undefined)
+    if (valid.includes(OFFSETS_TOPIC)) await this.createOffsetsTopic()
+    const topics = valid.filter(name => !isInternalTopic(name))
+    return await this.#create(topics.map(name => ({ name, numPartitions: -1, replicationFactor: -1 })))
+  }
+
+  /** `__consumer_offsets`, when it is first needed. */
+  async createOffsetsTopic(): Promise<void> {
+    const { configs, metadata } = this.#broker
+    const live = [...metadata.image.brokers.values()].filter(({ fenced }) => !fenced).length
+    await this.#create([
+      {
+        name: OFFSETS_TOPIC,
+        numPartitions: configs.number('offsets.topic.num.partitions'),
+        replicationFactor: Math.max(1, Math.min(configs.number('offsets.topic.replication.factor'), live)),
+        configs: [
+          { name: 'cleanup.policy', value: 'compact' },
+          { name: 'compression.type', value: 'producer' },
+          { name: 'segment.bytes', value: String(configs.number('offsets.topic.segment.bytes')) },
+        ],
+      },
+    ])
+  }
+
+  async #create(topics: readonly NewTopic[]): Promise<Map<string, number>> {
+    const errors = new Map<string, number>()
+    if (topics.length === 0) return errors
+    const answer = await this.#link
+      .ask(API.CreateTopics, { topics, timeoutMs: CREATE_TIMEOUT_MS, validateOnly: false }, CREATE_TIMEOUT_MS)
+      .catch(() => undefined)
+    const made: string[] = []
+    for (const { name, errorCode } of answer?.topics ?? []) {
+      const exists = errorCode === ErrorCode.NONE || errorCode === ErrorCode.TOPIC_ALREADY_EXISTS
+      if (exists) made.push(name)
+      // What may be cured by asking again is told as such; a client must not give up over it.
+      const curable = exists || errorCode === ErrorCode.REQUEST_TIMED_OUT
+      errors.set(name, curable ? ErrorCode.LEADER_NOT_AVAILABLE : errorCode)
+    }
+    const { metadata } = this.#broker
+    await this.#broker.caughtUp(() => made.every(name => metadata.image.topicByName(name) !== undefined))
+    return errors
+  }
+}

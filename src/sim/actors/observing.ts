@@ -161,7 +161,7 @@ export class Observing {
   async #probeOnce(): Promise<void> {
     const { simulation } = this.#scene
     const address = { host: SERVER, port: PORT }
-    const channel = await Channel.connect(this.#node.world, address, { requestTimeoutMs: 10 * ANSWER_MS_MAX })
+    const channel = await Channel.connect(this.#node.world, address, { requestTimeoutMs: ANSWER_MS_MAX + 1000 })
     this.#server.silenced.push(() => channel.close())
     try {
       await channel.negotiate()

@@ -2,10 +2,10 @@ import type { SeededRandom } from '#base/random.ts'
 import type { Millis } from '#base/units.ts'
 import { type ServerConfig, serverConfig } from '#core/config/server.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
-import type { World } from '#world/world.ts'
 import { type RunningNode, startNode } from '../../node.ts'
 import { Violation } from '../checkers/partition-log.ts'
 import { healDisk } from '../faults/disk.ts'
+import type { NodeMutant } from '../mutants/node-mutants.ts'
 import { PORT, type Scene, SERVER } from './scene.ts'
 
 const FOLDER = '/data/tidemark'
@@ -20,7 +20,6 @@ export class ServerLives {
   readonly #scene: Scene
   readonly #config: ServerConfig
   readonly #random: SeededRandom
-  readonly #world: (world: World) => World
   readonly #crashesLose: boolean
   #running: RunningNode | undefined
   /** A power cut may have taken what was not to be synced, and nobody has looked yet. */
@@ -28,18 +27,12 @@ export class ServerLives {
   /** Told when the machine falls silent: who waits for it on an open connection would wait forever. */
   readonly silenced: (() => void)[] = []
 
-  constructor(
-    scene: Scene,
-    overrides: readonly string[],
-    random: SeededRandom,
-    world: (world: World) => World,
-    crashesLose: boolean,
-  ) {
+  constructor(scene: Scene, overrides: readonly string[], random: SeededRandom, wrong: NodeMutant) {
     this.#scene = scene
     this.#random = random
-    this.#world = world
-    this.#crashesLose = crashesLose
+    this.#crashesLose = wrong.crashesLose ?? false
     this.node = scene.simulation.node(SERVER)
+    this.node.disk.faults.syncLies = wrong.syncLies ?? false
     const result = serverConfig({
       overrides: [`log.dirs=${FOLDER}`, `listeners=PLAINTEXT://:${PORT},CONTROLLER://127.0.0.1:0`, ...overrides],
     })
@@ -61,7 +54,7 @@ export class ServerLives {
       if (!calm && random.chance(0.15)) this.node.disk.faults.readFails = random.pick([0.01, 0.1])
       if (!calm && random.chance(0.1)) this.node.disk.faults.writeFails = random.pick([0.01, 0.1])
       const faulty = this.node.disk.faults.readFails + this.node.disk.faults.writeFails > 0
-      const starting = startNode(this.#world(this.node.world), this.#config)
+      const starting = startNode(this.node.world, this.#config)
       starting.catch(() => {})
       const dies = !calm && random.chance(0.2)
       const limitMs = dies ? random.fraction() * 100 : faulty ? 5000 : START_MS_MAX

@@ -12,7 +12,7 @@ import { NodeLedger } from '../checkers/node-ledger.ts'
 import { breakDisk, healDisk } from '../faults/disk.ts'
 import { breakNetwork } from '../faults/network.ts'
 import type { Workload } from '../kernel.ts'
-import { NODE_MUTANTS } from '../mutants/node-mutants.ts'
+import { NODE_MUTANTS, type NodeMutant } from '../mutants/node-mutants.ts'
 
 /** When nothing goes wrong any more, everything that was begun ends within this. */
 const CALM_MS_MAX = 180_000
@@ -29,7 +29,7 @@ export const node: Workload = {
     const wrong = mutant === undefined ? undefined : NODE_MUTANTS[mutant]
     const undo = wrong?.patch?.()
     try {
-      await new Play(simulation, wrong?.world ?? (world => world), wrong?.crashesLose ?? false).run()
+      await new Play(simulation, wrong ?? {}).run()
     } finally {
       undo?.()
     }
@@ -65,7 +65,7 @@ class Play implements Scene {
   calm = false
   over = false
 
-  constructor(simulation: Simulation, world: ConstructorParameters<typeof ServerLives>[3], crashesLose: boolean) {
+  constructor(simulation: Simulation, wrong: NodeMutant) {
     this.simulation = simulation
     const { random } = simulation
     this.#random = random
@@ -94,7 +94,7 @@ class Play implements Scene {
       `log.retention.check.interval.ms=${random.pick([500, 300_000])}`,
       ...(allDurable ? [SYNC_ALL] : []),
     ]
-    this.server = new ServerLives(this, overrides, random.fork(), world, crashesLose)
+    this.server = new ServerLives(this, overrides, random.fork(), wrong)
     this.#observing = new Observing(this, this.server, simulation.node('observer'), random.fork())
     this.#administering = new Administering(this, this.#client('admin'), random.fork(), this.#observing)
     this.#producing = Array.from(

@@ -32,6 +32,7 @@ const CHOSEN: Readonly<Record<string, string>> = {
 /** Values that only have to be of the same sign. */
 const MEASURED = new Set(['totalBytes', 'usableBytes', 'finalizedFeaturesEpoch', 'throttleTimeMs'])
 const MEASURED_IN: Readonly<Record<string, ReadonlySet<string>>> = {
+  DescribeLogDirs: new Set(['partitionSize']),
   DescribeQuorum: new Set([
     'highWatermark',
     'logEndOffset',
@@ -45,7 +46,7 @@ const PROSE = new Set(['errorMessage', 'batchIndexErrorMessage', 'documentation'
 /** What tells the elements of an array apart. */
 const IDENTITY = [
   'name', 'topicName', 'topic', 'topicId', 'resourceType', 'resourceName', 'groupId', 'key', 'partitionIndex',
-  'partition', 'index', 'apiKey', 'logDir', 'memberId', 'memberMetadata', 'metadata', 'producerId',
+  'partition', 'index', 'apiKey', 'logDir', 'memberId', 'clientId', 'memberMetadata', 'metadata', 'producerId',
 ] // biome-ignore format: a list
 const NAMED = new Set(['configs', 'synonyms', 'supportedFeatures', 'finalizedFeatures', 'apiKeys', 'configResources'])
 const RECENT_MS = 3_600_000
@@ -136,14 +137,14 @@ export class Comparison {
     const lefts = this.#keyed(left as Struct[], 0)
     const rights = this.#keyed(right as Struct[], 1)
     for (const [key, struct] of lefts) {
-      const at = `${path}[${NAMED.has(name) ? labelOf(struct) : ''}]`
+      const at = `${path}[${NAMED.has(name) ? labelOf(struct) : again(key)}]`
       const other = rights.get(key)
       rights.delete(key)
       if (other === undefined) this.#differ(at, here(struct), 'absent')
       else this.#struct(field.fields, struct, other, at)
     }
-    for (const struct of rights.values()) {
-      this.#differ(`${path}[${NAMED.has(name) ? labelOf(struct) : ''}]`, 'absent', here(struct))
+    for (const [key, struct] of rights) {
+      this.#differ(`${path}[${NAMED.has(name) ? labelOf(struct) : again(key)}]`, 'absent', here(struct))
     }
   }
 
@@ -240,6 +241,8 @@ const here = (value: unknown): string => {
   return typeof value === 'object' ? 'present' : text
 }
 const labelOf = (struct: Struct): string => String(struct.name ?? struct.apiKey ?? struct.resourceName ?? '')
+/** One that its array holds already is told as such. */
+const again = (key: string): string => (key.endsWith('\u00000') ? '' : 'again')
 const hex = (bytes: Buffer): string => {
   const text = bytes.toString('hex')
   return text.length > 80 ? `${text.slice(0, 80)}… ${bytes.length} bytes` : text

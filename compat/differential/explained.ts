@@ -1,5 +1,6 @@
 /** Where Tidemark answers otherwise than Kafka, and may. Each entry says why; what is in none of them fails the run. */
 export interface Explanation {
+  readonly situation?: string
   readonly api?: string | RegExp
   readonly path?: string | RegExp
   /** What Kafka answers. */
@@ -9,4 +10,135 @@ export interface Explanation {
   readonly why: string
 }
 
-export const EXPLAINED: readonly Explanation[] = []
+export const EXPLAINED: readonly Explanation[] = [
+  // Where Kafka fails
+  {
+    path: '(failed)',
+    left: 'UNKNOWN_SERVER_ERROR',
+    why: "an exception of Kafka's own, by a request that it did not expect; we have a code for it, or an answer",
+  },
+  // What is not there yet
+  {
+    api: 'ApiVersions',
+    path: /^(apiKeys|supportedFeatures|finalizedFeatures)\[/,
+    left: 'present',
+    right: 'absent',
+    why: 'transactions, share groups, the new consumer protocol, SASL, ACLs, quotas: only what works is advertised',
+  },
+  {
+    api: 'ApiVersions',
+    path: /^supportedFeatures\[(group|transaction|share|streams)\.version\]\.maxVersion$/,
+    why: 'follows from what is advertised',
+  },
+  {
+    api: 'UpdateFeatures',
+    why: 'follows from the features above, which the controller does not know yet',
+  },
+  {
+    api: 'InitProducerId',
+    path: 'errorCode',
+    left: /NOT_COORDINATOR|INVALID_TRANSACTION_TIMEOUT/,
+    right: 'INVALID_REQUEST',
+    why: 'a transactional id: transactions are not served yet',
+  },
+  // Decisions
+  {
+    situation: 'unread batches',
+    api: 'Produce',
+    why: 'compressed batches are believed, not opened (docs/decisions/0004); times beyond 2^53 are refused in any topic',
+  },
+  {
+    path: '(connection)',
+    left: 'answered',
+    right: 'closed',
+    why: 'a 64-bit number beyond 2^53, which no offset, time or size ever is: the request is not read',
+  },
+  {
+    path: /errorMessage$/,
+    left: 'null',
+    right: 'a text',
+    why: 'we say what is wrong where Kafka says only the code',
+  },
+  {
+    path: /(topics|partitions|results|responses|coordinators)\[again\](\.|$)/,
+    why: 'what is named twice in a request is answered twice; Kafka answers it once in some APIs and twice in others',
+  },
+  // Produce and fetch
+  {
+    api: 'Produce',
+    path: /\.logStartOffset$/,
+    right: '-1',
+    why: 'the start of the log beside some errors: nobody reads it there',
+  },
+  {
+    api: 'Produce',
+    path: /\.logAppendTimeMs$/,
+    left: /^\d+$/,
+    right: '-1',
+    why: "a repeated batch: Kafka answers with its time, also where the time is not the broker's",
+  },
+  {
+    api: 'Produce',
+    path: /errorCode$/,
+    left: 'INVALID_RECORD',
+    right: 'INVALID_REQUIRED_ACKS',
+    why: 'two faults in one request: which is told is chance',
+  },
+  {
+    api: 'Fetch',
+    path: /abortedTransactions$/,
+    left: 'null',
+    right: 'present',
+    why: 'none beside an error: null and empty mean the same',
+  },
+  {
+    api: 'Fetch',
+    path: 'responses[].partitions[]',
+    left: 'absent',
+    right: 'present',
+    why: "a topic's partitions stand together; Kafka begins the topic again after another one: see responses[again]",
+  },
+  {
+    api: 'OffsetDelete',
+    path: 'topics[]',
+    left: 'present',
+    right: 'absent',
+    why: 'a topic that there is not, without partitions: there is nothing to say',
+  },
+  {
+    api: 'OffsetForLeaderEpoch',
+    path: /(leaderEpoch|endOffset)$/,
+    right: '-1',
+    why: 'the epochs -2 and below, which never were: Kafka treats them as older than the log',
+  },
+  // Metadata and configuration
+  {
+    api: 'Metadata',
+    path: /^topics\[\](\.(errorCode|partitions\[\]|topicId))?$/,
+    left: /^(UNKNOWN_TOPIC_OR_PARTITION|absent|A{22})$/,
+    right: /^(NONE|present|<id>)$/,
+    why: 'a topic that is created by asking is there in the first answer already; names beside ids are answered as well',
+  },
+  {
+    api: 'CreateTopics',
+    path: /^topics\[\]\.configs\[.*\]\.value$/,
+    why: 'the value as it was understood, where Kafka repeats the text: spaces, capitals',
+  },
+  {
+    api: 'IncrementalAlterConfigs',
+    path: 'responses[].errorCode',
+    left: /^(INVALID_REQUEST|INVALID_CONFIG)$/,
+    right: /^(INVALID_REQUEST|INVALID_TOPIC_EXCEPTION|BROKER_ID_NOT_REGISTERED)$/,
+    why: 'a change of what cannot be changed (another broker, a logger, a topic that cannot be): refused by another name',
+  },
+  {
+    api: 'DescribeConfigs',
+    path: /\[(advertised\.listeners|listeners|listener\.security\.protocol\.map|inter\.broker\.listener\.name|controller\.quorum\.voters|log\.dir)\]/,
+    why: 'the two nodes are set up in their own ways',
+  },
+  {
+    api: 'DescribeQuorum',
+    path: /(port|replicaDirectoryId)$/,
+    why: 'the two quorums are set up in their own ways: ours has voters with directory ids',
+  },
+]

@@ -37,7 +37,7 @@ export class Findings {
     if (differences.some(({ left, right }) => left === 'silent' || right === 'silent')) this.#silent++
     if (api !== '(run)' && this.#silent > 12) throw new Error('too many requests were not answered')
     for (const difference of differences) {
-      const key = [api, difference.path, difference.left, difference.right].join('\u0000')
+      const key = [this.situation, api, difference.path, difference.left, difference.right].join('\u0000')
       const known = this.#findings.get(key)
       if (known === undefined) {
         const found = { ...difference, api, situation: this.situation, versions: new Set([version]), count: 1 }
@@ -81,6 +81,11 @@ export class Findings {
     return this.all.filter(finding => EXPLAINED.every(explanation => !covers(explanation, finding)))
   }
 
+  /** Explanations of nothing: what they were for was mended, or the run was cut short. */
+  get idle(): readonly Explanation[] {
+    return EXPLAINED.filter(explanation => !this.all.some(finding => covers(explanation, finding)))
+  }
+
   get coverage(): string {
     const apis = new Map<string, number[]>()
     for (const call of this.#calls.keys()) {
@@ -106,10 +111,11 @@ export class Findings {
   }
 }
 
-function covers({ api, path, left, right }: Explanation, finding: Finding): boolean {
+function covers({ situation, api, path, left, right }: Explanation, finding: Finding): boolean {
   const matches = (pattern: RegExp | string | undefined, text: string): boolean =>
     pattern === undefined || (typeof pattern === 'string' ? pattern === text : pattern.test(text))
   return (
+    matches(situation, finding.situation) &&
     matches(api, finding.api) &&
     matches(path, finding.path) &&
     matches(left, finding.left) &&

@@ -15,6 +15,14 @@ const SETTINGS = {
   'log.retention.ms': '-1',
   'node.id': '1',
   'broker.rack': 'rack1',
+  // As the peer's script has them.
+  'broker.session.timeout.ms': '4000',
+  'broker.heartbeat.interval.ms': '500',
+  'offsets.topic.replication.factor': '1',
+  'transaction.state.log.replication.factor': '1',
+  'transaction.state.log.min.isr': '1',
+  'share.coordinator.state.topic.replication.factor': '1',
+  'share.coordinator.state.topic.min.isr': '1',
 }
 
 export interface RunOptions {

@@ -4,6 +4,7 @@ import { ByteReader } from '#base/bytes.ts'
 import type { SeededRandom } from '#base/random.ts'
 import type { Api } from '#protocol/apis.ts'
 import { decode, EncodeError } from '#protocol/codec.ts'
+import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import { decodeResponseHeader, encodeRequestFrame } from '#protocol/frames.ts'
 import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
 import { Comparison, type Difference, type Sides } from './compare.ts'
@@ -191,6 +192,15 @@ export class Twin {
           : String(Buffer.isBuffer(outcomes[side]) ? 'unreadable' : outcomes[side])
       const [l, r] = [word(0), word(1)]
       differences = l === r ? [] : [{ path: '(connection)', left: l, right: r }]
+    } else if (codesOf(left).includes(FAILED) && !codesOf(right).includes(FAILED)) {
+      // What follows from a failure of its own is one difference, however many fields are missing.
+      differences = [
+        {
+          path: '(failed)',
+          left: errorOf(FAILED).name,
+          right: [...new Set(codesOf(right))].map(code => errorOf(code).name).join(),
+        },
+      ]
     } else differences = new Comparison(api.name, api.response, version, this.sides).run(left, right)
     this.findings.note(api.name, version, differences, () => example(bodies[1]), answers)
     return answers
@@ -221,6 +231,13 @@ export class Twin {
       return undefined
     }
   }
+}
+
+const FAILED = ErrorCode.UNKNOWN_SERVER_ERROR
+
+function codesOf(answer: unknown): number[] {
+  if (answer === null || typeof answer !== 'object' || answer instanceof Uint8Array) return []
+  return Object.entries(answer).flatMap(([key, value]) => (key === 'errorCode' ? [value as number] : codesOf(value)))
 }
 
 export function pick<R extends object, T>(

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { API } from '#protocol/apis.ts'
 import { pick, type Twin, type Two } from '../twin.ts'
-import { batchOf, createTopic, NO_ID, produce, type Situation, UNKNOWN_ID } from './tools.ts'
+import { batchOf, createTopic, NO_ID, produce, type Situation, UNKNOWN_ID, untilThere } from './tools.ts'
 
 interface Join {
   readonly memberId?: Two<string>
@@ -391,7 +391,7 @@ async function asked(twin: Twin): Promise<void> {
     for (const keyType of keyTypes) {
       for (const key of ['g-life-4', '', 'g-nobody', 'g:AAAAAAAAAAAAAAAAAAAAAA:0']) {
         // Transactions and share groups have coordinators of their own.
-        if (keyType !== 0 && (version < 1 || keyType === 1)) continue
+        if (keyType === 1 || keyType === 2) continue
         await twin.call(
           API.FindCoordinator,
           version,
@@ -443,6 +443,7 @@ export const groups: Situation = {
   name: 'groups',
   async perform(twin) {
     await twin.settle(API.FindCoordinator, 2, { key: 'g', keyType: 0 }, answer => answer.errorCode === 0)
+    await untilThere(twin, '__consumer_offsets', 50)
     const versions = twin.versionsOf(API.JoinGroup)
     // The first answer of a group's partition may come while it is still being read.
     for (const version of versions) {

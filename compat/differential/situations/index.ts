@@ -3,7 +3,7 @@ import { configs } from './configs.ts'
 import { fetchSituation } from './fetch.ts'
 import { groups } from './groups.ts'
 import { listOffsets } from './list-offsets.ts'
-import { produceSituation } from './produce.ts'
+import { produceSituation, unread } from './produce.ts'
 import type { Situation } from './tools.ts'
 import { topics } from './topics.ts'
 import { versions } from './versions.ts'
@@ -13,6 +13,7 @@ export const SITUATIONS: readonly Situation[] = [
   topics,
   configs,
   produceSituation,
+  unread,
   fetchSituation,
   listOffsets,
   groups,

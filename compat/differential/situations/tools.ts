@@ -35,6 +35,11 @@ export async function untilThere(twin: Twin, name: string, partitions: number): 
   const isThere = (topic: { errorCode: number; partitions: readonly { errorCode: number }[] } | undefined): boolean =>
     topic?.errorCode === 0 && topic.partitions.length === partitions && topic.partitions.every(p => p.errorCode === 0)
   await twin.settle(API.Metadata, 12, request, answer => isThere(answer.topics[0]))
+  // Known is not yet led: a server may still be opening the log.
+  const asked = Array.from({ length: partitions }, (_, partitionIndex) => ({ partitionIndex, timestamp: -1 }))
+  await twin.settle(API.ListOffsets, 5, { replicaId: -1, topics: [{ name, partitions: asked }] }, ({ topics }) =>
+    topics.every(topic => topic.partitions.every(({ errorCode }) => errorCode === 0)),
+  )
   const answers = await twin.call(API.Metadata, 12, request)
   return pick(answers, answer => answer.topics[0]?.topicId, NO_ID)
 }

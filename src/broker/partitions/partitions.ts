@@ -67,7 +67,8 @@ export class Partitions {
    */
   find(name: string | undefined, id: Uuid | undefined, index: number): Partition | PartitionError {
     const image = this.#options.image()
-    const byId = id !== undefined && id !== ZERO_UUID
+    // Without a name, the zero id is an id like any other: one that no topic has.
+    const byId = id !== undefined && (id !== ZERO_UUID || name === undefined)
     if (byId && name !== undefined) {
       const now = image.topicByName(name)
       if (now === undefined) return 'UNKNOWN_TOPIC_OR_PARTITION'

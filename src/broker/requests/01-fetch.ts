@@ -225,11 +225,13 @@ class FetchCall implements Watcher {
     asked: FetchedPartition,
     read: (partition: Partition) => LogRange | undefined | Promise<LogRange | undefined>,
   ): Look | Promise<Look> {
-    if (asked.topic === undefined) return refused(asked, 'UNKNOWN_TOPIC_ID')
+    if (asked.topic === undefined || (this.#call.apiVersion >= 13 && asked.topicId === ZERO_UUID)) {
+      return refused(asked, 'UNKNOWN_TOPIC_ID')
+    }
     const found = this.#broker.partitions.find(asked.topic, asked.topicId, asked.index)
     if (typeof found === 'string') return refused(asked, found)
     if (!found.leads) return refused(asked, 'NOT_LEADER_OR_FOLLOWER')
-    const epochError = found.checkEpoch(asked.currentLeaderEpoch)
+    const epochError = found.checkEpoch(Math.max(asked.currentLeaderEpoch, -1))
     if (epochError !== undefined) return refused(asked, epochError, found)
     if (this.#call.apiVersion < 10 && this.#broker.partitions.terms(found).compressionType === 'zstd') {
       return refused(asked, 'UNSUPPORTED_COMPRESSION_TYPE', found)

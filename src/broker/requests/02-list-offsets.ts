@@ -39,6 +39,7 @@ export function listOffsets(broker: Broker): ServedApi {
       const twice = namedTwice(request)
       const topics: TopicResponse[] = []
       for (const { name, partitions } of request.topics) {
+        if (partitions.length === 0) continue
         const answers = partitions.map(asked => {
           if (twice.has(`${name}:${asked.partitionIndex}`)) return refused(asked.partitionIndex, 'INVALID_REQUEST')
           if (

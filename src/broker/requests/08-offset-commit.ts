@@ -70,19 +70,23 @@ function refuse(topic: Topic, error: ErrorName): TopicResponse {
 
 /** In the order of the request. */
 function merge(request: OffsetCommitRequest, version: number, answered: readonly TopicResponse[]): TopicResponse[] {
-  const codes = new Map<string, number>()
+  // A partition that is named twice is answered twice, in order.
+  const codes = new Map<string, number[]>()
   const byId = version >= 10
   for (const topic of answered) {
     for (const partition of topic.partitions ?? []) {
-      codes.set(`${byId ? topic.topicId : topic.name}:${partition.partitionIndex}`, partition.errorCode ?? 0)
+      const key = `${byId ? topic.topicId : topic.name}:${partition.partitionIndex}`
+      codes.set(key, [...(codes.get(key) ?? []), partition.errorCode ?? ErrorCode.NONE])
     }
   }
-  return request.topics.map(({ name, topicId, partitions }) => ({
-    name,
-    topicId: byId ? topicId : ZERO_UUID,
-    partitions: partitions.map(({ partitionIndex }) => ({
-      partitionIndex,
-      errorCode: codes.get(`${byId ? topicId : name}:${partitionIndex}`) ?? ErrorCode.UNKNOWN_SERVER_ERROR,
-    })),
-  }))
+  return request.topics
+    .filter(({ partitions }) => partitions.length > 0)
+    .map(({ name, topicId, partitions }) => ({
+      name,
+      topicId: byId ? topicId : ZERO_UUID,
+      partitions: partitions.map(({ partitionIndex }) => ({
+        partitionIndex,
+        errorCode: codes.get(`${byId ? topicId : name}:${partitionIndex}`)?.shift() ?? ErrorCode.UNKNOWN_SERVER_ERROR,
+      })),
+    }))
 }

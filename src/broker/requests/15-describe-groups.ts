@@ -2,6 +2,7 @@ import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
+import { GROUP_OPERATIONS } from './authorized-operations.ts'
 import { coordinated } from './coordinated.ts'
 
 /** DescribeGroups (15), versions 0-6. Each group from its own shard. v6: GROUP_ID_NOT_FOUND; below, such a group is Dead. */
@@ -20,7 +21,13 @@ export function describeGroups(broker: Broker): ServedApi {
           error => [{ groupId, errorCode: ErrorCode[error] }],
         ),
       )
-      return { groups: (await Promise.all(described)).flat() }
+      const groups = (await Promise.all(described)).flat()
+      if (!request.includeAuthorizedOperations) return { groups }
+      return {
+        groups: groups.map(group =>
+          (group.errorCode ?? 0) === 0 ? { ...group, authorizedOperations: GROUP_OPERATIONS } : group,
+        ),
+      }
     },
   })
 }

@@ -13,14 +13,18 @@ export function initProducerId(broker: Broker): ServedApi {
   return serve({
     api: API.InitProducerId,
     async handle(request) {
-      if (request.transactionalId !== null) return { errorCode: ErrorCode.INVALID_REQUEST }
+      if (request.transactionalId !== null) return refused(ErrorCode.INVALID_REQUEST)
       if ((request.producerId === -1) !== (request.producerEpoch === -1)) {
-        return { errorCode: ErrorCode.INVALID_REQUEST }
+        return refused(ErrorCode.INVALID_REQUEST)
       }
       const producerId = await broker.producerIds.next()
       return producerId === undefined
-        ? { errorCode: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS }
+        ? refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         : { errorCode: ErrorCode.NONE, producerId, producerEpoch: 0 }
     },
   })
+}
+
+function refused(errorCode: number) {
+  return { errorCode, producerId: -1, producerEpoch: -1 }
 }

@@ -9,15 +9,16 @@ import type { Broker } from '../broker.ts'
 /**
  * DescribeConfigs (32), versions 1-4. Every value with its type, source and what it overrides.
  * - No keys, or an empty list, ask for all.
+ * - One resource of a type that there is not makes the whole request INVALID_REQUEST.
  * - A broker is described by itself; the broker without a name is what holds for the whole cluster.
  */
 export function describeConfigs(broker: Broker): ServedApi {
   return serve({
     api: API.DescribeConfigs,
     handle: request => ({
-      results: request.resources.map(asked => {
+      results: request.resources.map((asked, _, all) => {
         const { resourceType, resourceName, configurationKeys } = asked
-        const found = resourceOf(broker, asked)
+        const found = all.every(({ resourceType }) => TYPES.has(resourceType)) ? resourceOf(broker, asked) : OF_NO_TYPE
         if ('error' in found) {
           const { error, message } = found
           return { errorCode: ErrorCode[error], errorMessage: message, resourceType, resourceName, configs: [] }
@@ -29,6 +30,9 @@ export function describeConfigs(broker: Broker): ServedApi {
     }),
   })
 }
+
+const TYPES: ReadonlySet<number> = new Set(Object.values(CONFIG_RESOURCE))
+const OF_NO_TYPE = { error: 'INVALID_REQUEST', message: 'a resource is of a type that there is not' } as const
 
 function resourceOf(
   broker: Broker,

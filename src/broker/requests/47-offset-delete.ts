@@ -33,7 +33,14 @@ export function offsetDelete(broker: Broker): ServedApi {
         async () => {
           const { response } = await broker.groups.ask(request.groupId, call.caller, command)
           if ((response.errorCode ?? 0) !== 0) return response
-          return { ...response, topics: [...(response.topics ?? []), ...missing] }
+          const topics = (response.topics ?? []).map(topic => {
+            const gone = missing.find(({ name }) => name === topic.name)
+            return gone === undefined
+              ? topic
+              : { ...topic, partitions: [...(topic.partitions ?? []), ...gone.partitions] }
+          })
+          const others = missing.filter(({ name }) => topics.every(topic => topic.name !== name))
+          return { ...response, topics: [...topics, ...others] }
         },
         error => ({ errorCode: ErrorCode[error] }),
       )

@@ -2,6 +2,7 @@ import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
+import { CLUSTER_OPERATIONS } from './authorized-operations.ts'
 
 const BROKERS = 1
 
@@ -15,13 +16,18 @@ export function describeCluster(broker: Broker): ServedApi {
         const code =
           call.apiVersion === 0 || request.endpointType !== 2 ? 'UNSUPPORTED_ENDPOINT_TYPE' : 'MISMATCHED_ENDPOINT_TYPE'
         const errorMessage = 'this is a broker; controllers describe themselves on their own listener'
-        return { errorCode: ErrorCode[code], errorMessage, clusterId: '', endpointType: request.endpointType }
+        return { errorCode: ErrorCode[code], errorMessage, clusterId: '' }
       }
       const brokers = broker.endpointsFor(call.caller, request.includeFencedBrokers).map(({ nodeId, ...rest }) => ({
         brokerId: nodeId,
         ...rest,
       }))
-      return { clusterId, controllerId: broker.anyLiveBroker(), brokers }
+      return {
+        clusterId,
+        controllerId: broker.anyLiveBroker(),
+        brokers,
+        ...(request.includeClusterAuthorizedOperations && { clusterAuthorizedOperations: CLUSTER_OPERATIONS }),
+      }
     },
   })
 }

@@ -1,4 +1,5 @@
 import { topicNameProblem } from '#core/metadata/topic-name.ts'
+import type { ProducerSnapshotEntry } from '#core/partition/producers.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName, errorOf } from '#protocol/errors.ts'
@@ -24,7 +25,7 @@ export function describeProducers(broker: Broker): ServedApi {
           return {
             partitionIndex,
             errorCode: ErrorCode.NONE,
-            activeProducers: found.producers.snapshot(found.nextOffset).map(producer => ({
+            activeProducers: newest(found.producers.snapshot(found.nextOffset)).map(producer => ({
               producerId: producer.producerId,
               producerEpoch: producer.epoch,
               lastSequence: producer.lastSequence,
@@ -37,4 +38,9 @@ export function describeProducers(broker: Broker): ServedApi {
       })),
     }),
   })
+}
+
+/** Each producer once: of the batches that are remembered of it, the last. */
+function newest(entries: readonly ProducerSnapshotEntry[]): ProducerSnapshotEntry[] {
+  return [...new Map(entries.map(entry => [entry.producerId, entry])).values()]
 }

@@ -5,13 +5,15 @@ import { ErrorCode } from '#protocol/errors.ts'
 import type { DescribeTopicPartitionsResponse } from '#protocol/messages/describe-topic-partitions.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { Broker } from '../broker.ts'
+import { TOPIC_OPERATIONS } from './authorized-operations.ts'
 
 /** max.request.partition.size.limit */
 const PARTITIONS_MAX = 2000
 
 /**
  * DescribeTopicPartitions (75), version 0. Topics in the order of their names, page by page (KIP-966).
- * - No topics ask for all. The cursor says where the last page ended.
+ * - No topics ask for all. The cursor says where the last page ended; one that is not among the topics that are asked
+ *   for is INVALID_REQUEST.
  */
 export function describeTopicPartitions(broker: Broker): ServedApi {
   return serve({
@@ -21,6 +23,9 @@ export function describeTopicPartitions(broker: Broker): ServedApi {
       const all = request.topics.length === 0
       const names = [...new Set(all ? image.topicIds.keys() : request.topics.map(({ name }) => name))].sort()
       const { cursor } = request
+      if (cursor !== null && (cursor.partitionIndex < 0 || (!all && !names.includes(cursor.topicName)))) {
+        return { topics: names.map(name => ({ errorCode: ErrorCode.INVALID_REQUEST, name })) }
+      }
       let left = Math.min(Math.max(request.responsePartitionLimit, 1), PARTITIONS_MAX)
       const topics: TopicResponse[] = []
       for (const name of names) {
@@ -29,7 +34,12 @@ export function describeTopicPartitions(broker: Broker): ServedApi {
         if (topic === undefined) {
           const invalid = topicNameProblem(name) !== undefined
           const errorCode = invalid ? ErrorCode.INVALID_TOPIC_EXCEPTION : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-          topics.push({ errorCode, name, isInternal: broker.isInternal(name) })
+          topics.push({
+            errorCode,
+            name,
+            isInternal: broker.isInternal(name),
+            topicAuthorizedOperations: TOPIC_OPERATIONS,
+          })
           continue
         }
         const from = cursor !== null && name === cursor.topicName ? Math.max(0, cursor.partitionIndex) : 0
@@ -41,6 +51,7 @@ export function describeTopicPartitions(broker: Broker): ServedApi {
           name,
           topicId: topic.id,
           isInternal: broker.isInternal(name),
+          topicAuthorizedOperations: TOPIC_OPERATIONS,
           partitions: page.map((partition, index) => ({
             errorCode: partition.leader < 0 ? ErrorCode.LEADER_NOT_AVAILABLE : ErrorCode.NONE,
             partitionIndex: from + index,

@@ -12,7 +12,7 @@ import type { Controller } from '../controller.ts'
 export function describeQuorum(controller: Controller): ServedApi {
   return serve({
     api: API.DescribeQuorum,
-    handle({ topics }) {
+    handle({ topics }, call) {
       const partition = topics[0]?.partitions[0]?.partitionIndex
       const isOne = topics.length === 1 && topics[0]?.partitions.length === 1
       if (!isOne || topics[0]?.topicName !== CLUSTER_METADATA_TOPIC || partition !== 0) {
@@ -33,6 +33,7 @@ export function describeQuorum(controller: Controller): ServedApi {
         return { errorCode: ErrorCode.NONE, topics: [{ topicName, partitions: [failed] }] }
       }
       const { voters, observers } = controller.replicas()
+      const progress = (replica: ReplicaProgress) => replicaState(replica, call.apiVersion)
       return {
         errorCode: ErrorCode.NONE,
         errorMessage: '',
@@ -47,22 +48,25 @@ export function describeQuorum(controller: Controller): ServedApi {
                 leaderId: controller.leaderId,
                 leaderEpoch: controller.epoch,
                 highWatermark: controller.highWatermark,
-                currentVoters: voters.map(replicaState),
-                observers: observers.map(replicaState),
+                currentVoters: voters.map(progress),
+                observers: observers.map(progress),
               },
             ],
           },
         ],
-        nodes: [{ nodeId: controller.nodeId, listeners: [controller.endpoint] }],
+        ...(call.apiVersion >= 2 && { nodes: [{ nodeId: controller.nodeId, listeners: [controller.endpoint] }] }),
       }
     },
   })
 }
 
-function replicaState({ id, directoryId, endOffset, lastFetchAt = -1, lastCaughtUpAt = -1 }: ReplicaProgress) {
+function replicaState(
+  { id, directoryId, endOffset, lastFetchAt = -1, lastCaughtUpAt = -1 }: ReplicaProgress,
+  version: number,
+) {
   return {
     replicaId: id,
-    replicaDirectoryId: directoryId,
+    ...(version >= 2 && { replicaDirectoryId: directoryId }),
     logEndOffset: endOffset,
     lastFetchTimestamp: lastFetchAt,
     lastCaughtUpTimestamp: lastCaughtUpAt,

@@ -213,20 +213,22 @@ export function deleteTopics(
   const responses: Deleted[] = []
   const seen = new Map<string, number>()
   for (const { name, topicId } of asked) seen.set(name ?? `id ${topicId}`, (seen.get(name ?? `id ${topicId}`) ?? 0) + 1)
-  const deleted = new Set<Uuid>()
+  // A topic that is asked for by name and by id is refused once, under its name, and stays.
+  const named = new Set(asked.map(({ name }) => (name === null ? undefined : state.image.topicIds.get(name))))
+  const byId = new Set(asked.filter(({ name }) => name === null).map(({ topicId }) => topicId))
   const reported = new Set<string>()
   for (const { name, topicId } of asked) {
     const key = name ?? `id ${topicId}`
     const duplicate = (seen.get(key) ?? 0) > 1
     if (duplicate && reported.has(key)) continue
     reported.add(key)
+    if (name === null && named.has(topicId)) continue
     const found = name === null ? topicId : (state.image.topicIds.get(name) ?? ZERO_UUID)
-    const outcome = deletionOutcome(state, name, topicId, found, duplicate, deleted)
+    const outcome = deletionOutcome(state, name, topicId, found, duplicate, byId)
     if (isFailure(outcome)) {
-      responses.push({ name, topicId, ...outcome })
+      responses.push({ name, topicId: byId.has(found) ? found : topicId, ...outcome })
       continue
     }
-    deleted.add(found)
     records.push(metadataRecord('RemoveTopic', state.metadataVersion, { topicId: found }))
     responses.push({ name: state.image.topic(found)?.name ?? name, topicId: found, ...outcome })
   }
@@ -239,7 +241,7 @@ function deletionOutcome(
   topicId: Uuid,
   found: Uuid,
   duplicate: boolean,
-  deleted: ReadonlySet<Uuid>,
+  byId: ReadonlySet<Uuid>,
 ): Outcome {
   const refuse = (message: string) => failed(ErrorCode.INVALID_REQUEST, message)
   if (name === null && topicId === ZERO_UUID) return refuse('Neither topic name nor id were specified.')
@@ -248,6 +250,7 @@ function deletionOutcome(
   if (!state.image.topics.has(found)) {
     return failed(name === null ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
   }
-  if (deleted.has(found)) return refuse('The provided topic name maps to an ID that was already supplied.')
+  if (name !== null && byId.has(found))
+    return refuse('The provided topic name maps to an ID that was already supplied.')
   return { errorCode: ErrorCode.NONE, errorMessage: null }
 }

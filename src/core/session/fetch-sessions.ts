@@ -127,7 +127,6 @@ export class FetchSessions {
     now: Millis,
     draw: () => number,
   ): FetchSession | undefined {
-    if (partitions.length === 0) return undefined
     if (this.#sessions.size >= this.#slots && !this.#makeRoom(partitions.length, privileged, now)) return undefined
     let id = draw()
     while (this.#sessions.has(id)) id = draw()

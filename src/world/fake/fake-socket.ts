@@ -204,9 +204,10 @@ export class FakeSocket implements Socket {
     const { schedule } = this.#network.simulation
     this.#lastArrival = Math.max(this.#lastArrival, schedule.now + this.#network.latencyUs) + Math.ceil(extra)
     schedule.after(this.#lastArrival - schedule.now, () => {
-      if (!this.#network.isCut(this.node, this.peer.node)) run()
-      // Cut while under way: the system sends it again until it arrives or someone gives up.
-      else this.#retry(run)
+      // Cut while under way: the system sends it again until it arrives or someone gives up. What comes behind it waits,
+      // though the way be free again: within a connection nothing overtakes.
+      if (this.#held.length > 0 || this.#network.isCut(this.node, this.peer.node)) this.#retry(run)
+      else run()
     })
   }
 

@@ -125,6 +125,10 @@ export class Observing {
         while ((consumer.position(of) ?? start) < end && isSame()) {
           records.push(...(await consumer.poll(500)))
           const waited = (this.#scene.simulation.schedule.now - began) / 1000
+          holds(
+            waited <= 20_000 || !this.#scene.calm,
+            `${keyOf(of)}: nothing comes behind ${consumer.position(of)} though it ends at ${end}`,
+          )
           if (waited > 20_000) throw new ClientError('TIMED_OUT', 'reading takes long', { retriable: true })
         }
         return records

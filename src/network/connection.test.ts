@@ -51,7 +51,7 @@ interface Harness {
   answered(): number[]
 }
 
-function harness(served: readonly ServedApi[], limits = DEFAULT_CONNECTION_LIMITS): Harness {
+function harness(served: readonly ServedApi[], limits = DEFAULT_CONNECTION_LIMITS, time = clock): Harness {
   const lines: string[] = []
   const note = (_fields: object, message: string) => void lines.push(message)
   const log: Logger = { debug: note, info: note, warn: note, error: note, child: () => log }
@@ -70,7 +70,7 @@ function harness(served: readonly ServedApi[], limits = DEFAULT_CONNECTION_LIMIT
     service: all,
     limits,
     pool: new FramePool(1 << 20),
-    clock,
+    clock: time,
     log,
     onClosed: () => {},
   })
@@ -206,6 +206,47 @@ test('who does not read his answers, or asks faster than he is answered, is not 
   other.socket.queuedBytes = 0
   other.connection.drained()
   assert.equal(other.socket.reading, true)
+})
+
+test('of many requests in one piece no more are answered than may be queued, the rest when that is read', () => {
+  const one = harness([], { ...DEFAULT_CONNECTION_LIMITS, queuedBytesMax: 1000 })
+  const { socket } = one
+  const write = socket.write.bind(socket)
+  socket.write = parts => {
+    write(parts)
+    for (const part of parts) socket.queuedBytes += part.length
+  }
+  const many = Array.from({ length: 300 }, (_, id) => frame(API.ApiVersions, 3, id, ok))
+  one.send(Buffer.concat(many))
+  let turns = 0
+  for (let answered = 0; answered < many.length; turns++) {
+    assert.ok(one.answered().length > answered, 'some more are answered in every turn')
+    answered = one.answered().length
+    assert.ok(socket.queuedBytes < 1100, `${socket.queuedBytes} bytes are queued`)
+    assert.equal(socket.reading, answered === many.length)
+    socket.queuedBytes = 0
+    one.connection.drained()
+  }
+  assert.ok(turns > 3)
+  assert.deepEqual(
+    one.answered(),
+    many.map((_, id) => id),
+  )
+  assert.equal(socket.reading, true)
+})
+
+test('one connection that sends much in one piece lets the others have their turn', () => {
+  const soon: (() => void)[] = []
+  const one = harness([], DEFAULT_CONNECTION_LIMITS, { ...clock, soon: run => void soon.push(run) })
+  one.send(Buffer.concat(Array.from({ length: 300 }, (_, id) => frame(API.ApiVersions, 3, id, ok))))
+  const steps = [one.answered().length]
+  assert.equal(one.socket.reading, false)
+  for (let run = soon.shift(); run !== undefined; run = soon.shift()) {
+    run()
+    steps.push(one.answered().length)
+  }
+  assert.deepEqual(steps, [128, 256, 300])
+  assert.equal(one.socket.reading, true)
 })
 
 test('acks=0 has no answer and an error hangs up, behind the answers before it', () => {

@@ -37,6 +37,8 @@ export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
 }
 
 const NO_BYTES = Buffer.alloc(0)
+/** Requests of one connection that are begun in one turn, so that thousands in one piece do not hold up the others. */
+const TAKEN_AT_ONCE = 128
 
 interface Slot {
   readonly served: ServedApi
@@ -80,8 +82,10 @@ export class Connection implements Sink, Caller {
   readonly #pool: FramePool
   /** Requests that are not answered yet, oldest first. */
   readonly #slots: Slot[] = []
-  /** Frames behind a barrier. */
+  /** Frames that came and are not begun: behind a barrier, or more than one turn or the limits allow. */
   readonly #behind: Buffer[] = []
+  #takingBehind = false
+  #takesBehindSoon = false
   #barrier = false
   #inFlightBytes = 0
   #paused = false
@@ -130,13 +134,15 @@ export class Connection implements Sink, Caller {
     this.lastActive = this.#clock.monotonic()
     if (!this.#anyFrame && this.#first.length === 0)
       this.#first = Buffer.from(this.#space.subarray(0, Math.min(count, 16)))
+    let taken = 0
     try {
       this.#frames.received(count)
       for (let frame = this.#frames.next(); frame !== undefined; frame = this.#frames.next()) {
         this.#anyFrame = true
         this.#inFlightBytes += frame.length
-        if (this.#barrier) this.#behind.push(frame)
+        if (this.#barrier || this.#behind.length > 0 || this.#full || taken >= TAKEN_AT_ONCE) this.#behind.push(frame)
         else this.#take(frame)
+        taken++
         if (this.#closing) return
       }
     } catch (error) {
@@ -144,11 +150,13 @@ export class Connection implements Sink, Caller {
       this.#refuse(this.#anyFrame ? `a broken request: ${error.message}` : this.#strangerSays(error.message))
       return
     }
+    if (this.#behind.length > 0) this.#takeBehindSoon()
     this.#balance()
   }
 
   drained(): void {
     this.lastActive = this.#clock.monotonic()
+    this.#takeBehind()
     this.#balance()
   }
 
@@ -213,20 +221,44 @@ export class Connection implements Sink, Caller {
     if (this.#gone) return
     slot.answer = answer
     this.#flush()
-    if (slot.served.barrier && this.#barrier) {
-      this.#barrier = false
-      this.#resumeBehind()
-    }
+    if (slot.served.barrier) this.#barrier = false
+    this.#takeBehind()
     this.#balance()
   }
 
-  #resumeBehind(): void {
+  /** Goes on with frames that had to wait, as far as it may and for one turn. */
+  #takeBehind(): void {
+    // Every answer that is there at once comes back here.
+    if (this.#takingBehind) return
+    this.#takingBehind = true
     try {
-      while (!this.#barrier && !this.#closing && this.#behind.length > 0) this.#take(this.#behind.shift() as Buffer)
+      for (let taken = 0; taken < TAKEN_AT_ONCE && this.#mayTake; taken++) this.#take(this.#behind.shift() as Buffer)
     } catch (error) {
       if (!(error instanceof DecodeError)) throw error
       this.#refuse(`a broken request: ${error.message}`)
+    } finally {
+      this.#takingBehind = false
     }
+    this.#takeBehindSoon()
+  }
+
+  #takeBehindSoon(): void {
+    if (this.#takesBehindSoon || !this.#mayTake) return
+    this.#takesBehindSoon = true
+    this.#clock.soon(() => {
+      this.#takesBehindSoon = false
+      this.#takeBehind()
+      this.#balance()
+    })
+  }
+
+  get #mayTake(): boolean {
+    return this.#behind.length > 0 && !this.#barrier && !this.#closing && !this.#full
+  }
+
+  /** So much waits for answers, or answers for a reader, that no request more is begun. */
+  get #full(): boolean {
+    return this.#slots.length >= this.#limits.inFlightMax || this.#socket.queuedBytes >= this.#limits.queuedBytesMax
   }
 
   /** Sends the answers at the head of the queue that are there. */

@@ -11,7 +11,7 @@ import { encodeRequestFrame } from '../../src/protocol/frames.ts'
 import type { InputOf, Schema } from '../../src/protocol/schema.ts'
 import { Server } from '../server.ts'
 import { produceBody, RawProducer } from './raw-producer.ts'
-import { channelOf, eventually, factor, logLines, placesOf, readAll, residentBytes, world } from './rig.ts'
+import { channelOf, factor, logLines, placesOf, readAll, residentBytes, world } from './rig.ts'
 
 const MiB = 1 << 20
 
@@ -47,7 +47,7 @@ describe('connections', { timeout: 80_000 * factor }, () => {
   let client: Client
 
   before(async () => {
-    server = await Server.create('tidemark', undefined, { 'connections.max.idle.ms': '2000' })
+    server = await Server.create('tidemark', undefined, { 'connections.max.idle.ms': '1500' })
     await server.start()
     client = await connect({ world, bootstrap: server.address, retryBackoffMs: 20 })
     for (const name of ['cut', 'large']) await createTopic(client, { name, partitions: 1 })
@@ -159,7 +159,7 @@ describe('connections', { timeout: 80_000 * factor }, () => {
     t.diagnostic(
       `24 clients asked for 100 GB and read nothing: ${grownMiB} MiB more resident; others waited ${Math.round(slowestMs)} ms at most`,
     )
-    assert.ok(grownMiB < 160, `${grownMiB} MiB more`)
+    assert.ok(grownMiB < 128, `${grownMiB} MiB more`)
     assert.equal((await readAll(client, 'large')).length, 60)
   })
 
@@ -196,7 +196,7 @@ describe('connections', { timeout: 80_000 * factor }, () => {
     socket.write(Buffer.from('000010000012000000000001ffff', 'hex'))
     const begun = performance.now()
     await closed(socket)
-    assert.ok(performance.now() - begun > 1500)
+    assert.ok(performance.now() - begun > 1000)
     assert.deepEqual(logLines(server).slice(seen), [])
   })
 
@@ -226,7 +226,7 @@ describe('connections', { timeout: 80_000 * factor }, () => {
       API.Fetch,
       {
         replicaId: -1,
-        maxWaitMs: 5000,
+        maxWaitMs: 3000,
         minBytes: 100 * MiB,
         maxBytes: 1,
         sessionId: 0,
@@ -240,7 +240,6 @@ describe('connections', { timeout: 80_000 * factor }, () => {
   })
 
   test('the node has nothing to complain about but the strangers', async () => {
-    await eventually('the last lines are there', () => true)
     const other = logLines(server).filter(
       ({ level, msg }) => level >= 40 && !msg.startsWith('closed a connection that sent'),
     )

@@ -86,8 +86,8 @@ function trimmed(value: Buffer | null): Buffer {
 }
 
 for (const { name, configs, kills } of [
-  { name: 'as it comes', configs: {}, kills: 7 },
-  { name: 'with flush.messages=1', configs: { 'flush.messages': '1' }, kills: 5 },
+  { name: 'as it comes', configs: {}, kills: 6 },
+  { name: 'with flush.messages=1', configs: { 'flush.messages': '1' }, kills: 4 },
 ]) {
   test(`killed ${kills * factor} times, ${name}`, { timeout: 60_000 * factor }, async t => {
     const server = await Server.create('tidemark', undefined, { 'log.segment.bytes': '1048576' })

@@ -387,3 +387,15 @@ test('what compaction left half done is finished or thrown away', async () => {
   assert.deepEqual(offsetsIn(await readAll(again.log)), [0, 1, ...range(6, 18)])
   assert.ok(!disk.names().some(name => /\.(swap|cleaned|deleted)$/.test(name)))
 })
+
+test('retention leaves alone what is still under way to the disk', async () => {
+  const rig = await openRig({ flushMessages: 1 })
+  let written = false
+  const appended = appendTo(rig, plainBatch(0, 3, 100, T0)).then(() => {
+    written = true
+  })
+  while (!written) assert.equal(await rig.log.retain(T0, rig.log.endOffset), 0)
+  await appended
+  assert.deepEqual([rig.log.startOffset, rig.log.endOffset], [0, 3])
+  await rig.log.close()
+})

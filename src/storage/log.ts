@@ -335,19 +335,14 @@ export class Log {
     const { config } = this
     try {
       if (segments.length === 1 && this.#active.size === 0) return 0
-      let { count, reason } = await countExpired(
-        [...segments],
-        config,
-        now,
-        highWatermark,
-        this.startOffset,
-        this.endOffset,
-      )
-      if (count === 0) return 0
+      // With what is still under way: that a segment holds nothing to keep must hold of all that is appended to it.
+      const end = this.nextOffset
+      let { count, reason } = await countExpired([...segments], config, now, highWatermark, this.startOffset, end)
       if (count === segments.length) {
-        if (this.failure !== undefined) count--
+        if (this.failure !== undefined || this.nextOffset !== end) count--
         else await this.roll()
       }
+      if (count === 0) return 0
       const removed = await this.#exclusive(async () => {
         const expired = segments.splice(0, Math.min(count, segments.length - 1))
         const start = (segments[0] as Segment).baseOffset

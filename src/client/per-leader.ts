@@ -35,6 +35,8 @@ async function leadersOf<P extends TopicPartition>(
       if (leader === undefined) {
         throw new ClientError('UNKNOWN_TOPIC_OR_PARTITION', `topic "${name}" has no partition ${each.partition}`, {
           hint: `its partitions are 0 to ${topic.partitions.length - 1}`,
+          // What is remembered may be of a topic that had the name before, or from before it grew.
+          retriable: !fresh,
         })
       }
       if (leader < 0) {

@@ -21,7 +21,7 @@ export type Body<Q extends Schema> = InputOf<Q> | ((side: Side) => InputOf<Q>)
 export type Answers<R extends Schema> = Two<MessageOf<R> | undefined>
 
 /** A request is never answered later than this. */
-const LIMIT_MS = 4_000
+const LIMIT_MS = 10_000
 const SIDES = [0, 1] as const
 
 export class Twin {

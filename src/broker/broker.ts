@@ -49,7 +49,6 @@ export interface Endpoint {
 const CATCH_UP_WAIT_MS = 5000
 const FORWARD_TIMEOUT_MS = 30_000
 const LEAVE_TIMEOUT_MS = 3000
-const PRODUCER_EXPIRY_CHECK_MS = 600_000
 
 /** A broker: what its parts are, and how they hang together. */
 export class Broker {
@@ -302,7 +301,7 @@ export class Broker {
     await this.#moveStrays()
     this.#started.resolve()
     this.#schedule(config.broker.number('log.retention.check.interval.ms'), () => this.partitions.retain())
-    this.#schedule(PRODUCER_EXPIRY_CHECK_MS, () => {
+    this.#schedule(config.broker.number('producer.id.expiration.check.interval.ms'), () => {
       this.partitions.expireProducers(world.clock.now() - config.broker.number('producer.id.expiration.ms'))
     })
   }

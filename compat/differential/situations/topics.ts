@@ -145,8 +145,16 @@ async function created(twin: Twin): Promise<void> {
     ...TIMEOUT,
   })
 
+  await twin.call(API.Metadata, 3, { topics: [{ name: 't-asked' }] })
+  await untilThere(twin, 't-asked', 3)
   await twin.everyVersion(API.Metadata, (_, version) => ({
-    topics: [{ name: 't-full' }, { name: 't-none' }, { name: 't-default' }, { name: '' }, { name: 'a b' }],
+    topics: [
+      { name: 't-full' },
+      { name: version < 4 ? 't-asked' : 't-none' },
+      { name: 't-default' },
+      { name: '' },
+      { name: 'a b' },
+    ],
     allowAutoTopicCreation: version < 4,
     includeTopicAuthorizedOperations: version >= 8,
     includeClusterAuthorizedOperations: version >= 8 && version <= 10,
@@ -167,7 +175,7 @@ async function created(twin: Twin): Promise<void> {
       { topicId: id[side], name: null },
     ])
   }
-  for (const name of ['t-full', 't-none', '', 'a b', '__consumer_offsets']) {
+  for (const name of ['t-full', 't-asked', '', 'a b']) {
     for (const version of [0, 1, 4, 8, 12])
       await twin.call(API.Metadata, version, { topics: [{ name }, { name }], allowAutoTopicCreation: version < 4 })
   }

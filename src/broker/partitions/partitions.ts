@@ -39,6 +39,8 @@ interface HostedTopic {
 }
 
 const OPEN_AT_ONCE = 32
+/** A partition that could not be opened is tried again after this: disks come back, also without a restart. */
+const REOPEN_MS = 2000
 
 /** The partitions of this broker, as the metadata image wants them. */
 export class Partitions {
@@ -46,6 +48,9 @@ export class Partitions {
   readonly #topics = new Map<Uuid, HostedTopic>()
   /** Partitions whose folder failed, so that they are offline and not missing. */
   readonly #offline = new Set<string>()
+  /** By topic id and index: a partition that is tried again may be asked for by the image meanwhile. */
+  readonly #opening = new Map<string, Promise<Partition>>()
+  #stopped = false
 
   constructor(options: PartitionsOptions) {
     this.#options = options
@@ -134,12 +139,13 @@ export class Partitions {
 
   /** Nobody is led and nobody waits here any more. The logs stay open for their owner to close. */
   stop(): void {
+    this.#stopped = true
     for (const partition of this.all()) partition.leave()
     this.#topics.clear()
   }
 
   async #settle(topic: TopicImage, index: number): Promise<void> {
-    const { nodeId, ledChanged, log } = this.#options
+    const { nodeId, ledChanged, log, clock } = this.#options
     const wanted = topic.partitions[index]
     if (wanted === undefined || !wanted.replicas.includes(nodeId)) {
       this.#leave(topic, index)
@@ -148,15 +154,23 @@ export class Partitions {
     const hosted = this.#hosted(topic)
     let partition = hosted.partitions[index]
     if (partition === undefined) {
+      const key = `${topic.id}:${index}`
       try {
-        partition = await this.#open(hosted, index)
+        partition = await this.#openOnce(key, hosted, index)
       } catch (error) {
         if (!(error instanceof StorageError)) throw error
-        this.#offline.add(`${topic.id}:${index}`)
-        log.error(
-          { topic: topic.name, partition: index, reason: error.message },
-          'a partition cannot be opened and is offline',
-        )
+        if (!this.#offline.has(key)) {
+          const reason = error.message
+          log.error({ topic: topic.name, partition: index, reason }, 'a partition cannot be opened and is offline')
+        }
+        this.#offline.add(key)
+        clock.after(REOPEN_MS, () => void this.#settleAgain(topic.id, index))
+        return
+      }
+      if (this.#offline.delete(key)) log.info({ topic: topic.name, partition: index }, 'a partition is online again')
+      if (this.#stopped) return
+      if (this.#options.image().topic(topic.id) === undefined) {
+        this.#remove(partition)
         return
       }
       hosted.partitions[index] = partition
@@ -166,6 +180,19 @@ export class Partitions {
       partition.lead(nodeId, wanted.leaderEpoch, wanted.isr, { minInSync: hosted.terms.minInSync })
     else partition.resign(wanted.leader, wanted.leaderEpoch)
     if (led !== partition.leads) ledChanged(partition, partition.leads)
+  }
+
+  async #settleAgain(id: Uuid, index: number): Promise<void> {
+    const topic = this.#options.image().topic(id)
+    if (this.#stopped || !this.#offline.has(`${id}:${index}`)) return
+    if (topic === undefined) this.#offline.delete(`${id}:${index}`)
+    else if (this.#topics.get(id)?.partitions[index] === undefined) await this.#settle(topic, index)
+  }
+
+  #openOnce(key: string, topic: HostedTopic, index: number): Promise<Partition> {
+    const opening = this.#opening.get(key) ?? this.#open(topic, index).finally(() => this.#opening.delete(key))
+    this.#opening.set(key, opening)
+    return opening
   }
 
   async #open(topic: HostedTopic, index: number): Promise<Partition> {

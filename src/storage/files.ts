@@ -41,7 +41,7 @@ export function overwriteFile(
   syncs: Syncs = syncEach(disk),
 ): Promise<void> {
   return withFile(disk, path, { create: true, write: true }, async file => {
-    await file.truncate(bytes.length)
+    if ((await file.size()) > bytes.length) await file.truncate(bytes.length)
     if (bytes.length > 0) await file.write([bytes], 0)
     await syncs.file(file)
   })

@@ -40,6 +40,8 @@ export interface Loaded {
   readonly durableOffset: Offset
   /** The next start finds the same by itself: there is nothing to write down yet. */
   readonly saved: boolean
+  /** Nobody may have made the folder's own name durable: whoever made it may have died before, or had nothing to sync. */
+  readonly folderUnsynced: boolean
 }
 
 /**
@@ -91,8 +93,19 @@ export async function loadLog(options: LoadOptions): Promise<Loaded> {
   await snapshots.removeBelow((segments[0] as Segment).baseOffset)
   await snapshots.removeStrays(segments.map(segment => segment.baseOffset))
   await restoreFold(options, segments, snapshots, endOffset, checkedFrom)
+  // It may be long until somebody reads or appends, and of many logs most are idle.
+  for (const segment of segments) segment.closeFile()
   const durableOffset = options.clean ? endOffset : Math.min(endOffset, checkedFrom)
-  return { segments, epochs, snapshots, startOffset, endOffset, durableOffset, saved: options.clean }
+  return {
+    segments,
+    epochs,
+    snapshots,
+    startOffset,
+    endOffset,
+    durableOffset,
+    saved: options.clean,
+    folderUnsynced: !options.clean,
+  }
 }
 
 async function listOrMake(disk: Disk, folder: string) {
@@ -122,6 +135,7 @@ async function empty(options: LoadOptions, snapshots: ProducerSnapshots, epochs:
     endOffset: startOffset,
     durableOffset: startOffset,
     saved: true,
+    folderUnsynced: true,
   }
 }
 

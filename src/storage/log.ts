@@ -71,7 +71,6 @@ export class Log {
       { disk, clock, log, fold, place, turns: options.turns ?? new WriteTurns(1), recoveryPointLowered },
       config,
       loaded,
-      options.fresh ?? false,
     )
     // After recovery there is something to write down, even if nothing is appended.
     this.#savedOffset = loaded.saved ? loaded.endOffset : -1

@@ -95,7 +95,7 @@ export class Writer {
   #unborn: Segment | undefined
   #closed = false
 
-  constructor(options: WriterOptions, config: LogConfig, loaded: Loaded, fresh: boolean) {
+  constructor(options: WriterOptions, config: LogConfig, loaded: Loaded) {
     this.#options = options
     this.config = config
     this.#syncs = syncEach(options.disk)
@@ -107,7 +107,7 @@ export class Writer {
     this.#writtenOffset = loaded.endOffset
     this.durableOffset = loaded.durableOffset
     this.startOffset = loaded.startOffset
-    this.#folderUnsynced = fresh
+    this.#folderUnsynced = loaded.folderUnsynced
     this.#plan = new RollPlan(options.clock, options.place.folder, this.#active)
   }
 

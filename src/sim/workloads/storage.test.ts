@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { runSimulation } from '../kernel.ts'
+import { LOG_CONFIG_DEFAULT } from '#storage/log-config.ts'
+import { LogFolders } from '#storage/log-folders.ts'
+import { appendTo, LastBatchFold, plainBatch } from '#storage/testing/rig.ts'
+import type { Simulation } from '#world/fake/simulation.ts'
+import { runSimulation, type Workload } from '../kernel.ts'
 import { storage } from './storage.ts'
 
 /** How many seeds every run of the tests tries; `npm run sim` tries any number. */
@@ -12,6 +16,42 @@ test(`a log keeps its promises through ${SEEDS} seeds`, async () => {
     assert.equal(error, undefined, `npm run sim -- --workload storage --seed ${seed}\n${error?.stack}`)
   }
 })
+
+for (const firstLife of ['crash', 'clean stop'] as const) {
+  test(`a partition's folder that saw no record before a ${firstLife} is kept once a record in it is durable`, async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const lost: Workload = { name: 'folder', mutants: [], run: simulation => keepFolder(simulation, firstLife) }
+      const { error } = await runSimulation({ seed, workload: lost })
+      assert.equal(error, undefined, `seed ${seed}: ${error?.stack}`)
+    }
+  })
+}
+
+async function keepFolder(simulation: Simulation, firstLife: 'crash' | 'clean stop'): Promise<void> {
+  const node = simulation.node('broker')
+  await node.world.disk.makeFolder('/data')
+  await node.world.disk.syncFolder('/')
+  const open = async () => {
+    const folders = await LogFolders.open({ ...node.world, paths: ['/data'], nodeId: 1 })
+    const fold = new LastBatchFold()
+    const partition = {
+      topic: 'topic',
+      topicId: 'AAAAAAAAAAAAAAAAAAAAAQ',
+      partition: 0,
+      config: LOG_CONFIG_DEFAULT,
+      fold,
+    }
+    return { folders, fold, log: (await folders.open(partition)).log }
+  }
+  const first = await open()
+  if (firstLife === 'clean stop') await first.folders.close()
+  node.crash()
+  const second = await open()
+  await appendTo(second, plainBatch(0, 1, 10, 0))
+  await second.log.flush()
+  node.powerCut()
+  assert.equal((await open()).log.endOffset, 1)
+}
 
 test('the same seed twice is the same trace', async () => {
   const first = await runSimulation({ seed: 5, workload: storage, keepTrace: true })

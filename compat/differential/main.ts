@@ -12,6 +12,7 @@ const { values } = parseArgs({
     all: { type: 'boolean', default: false },
   },
 })
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
 const tell = (line: string): void => void process.stdout.write(`${line}\n`)
 const begun = performance.now()
 const findings = await run({

@@ -39,6 +39,8 @@ const VALUES: Readonly<Record<string, readonly unknown[]>> = {
 }
 /** Left as they are: another value leads a request onto a path that has nothing to do with what it is about. */
 const KEPT = new Set([
+  // A topic that comes into being by itself is there at some time, on each side at another.
+  'allowAutoTopicCreation',
   'replicaState',
   'clusterId',
   'reason',

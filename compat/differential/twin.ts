@@ -98,8 +98,13 @@ export class Twin {
   }
 
   /** Sends `count` variants of a request that is right, each wrong or odd in one or two places, in random versions. */
-  async vary<Q extends Schema, R extends Schema>(api: Api<Q, R>, count: number, body: Body<Q>): Promise<void> {
-    const versions = this.versionsOf(api)
+  async vary<Q extends Schema, R extends Schema>(
+    api: Api<Q, R>,
+    count: number,
+    body: Body<Q>,
+    from = 0,
+  ): Promise<void> {
+    const versions = this.versionsOf(api, from)
     if (versions.length === 0) {
       this.findings.skip(api, api.versions.last)
       return

@@ -179,7 +179,12 @@ async function created(twin: Twin): Promise<void> {
     for (const version of [0, 1, 4, 8, 12])
       await twin.call(API.Metadata, version, { topics: [{ name }, { name }], allowAutoTopicCreation: version < 4 })
   }
-  await twin.vary(API.Metadata, 120, { topics: [{ name: 't-full' }, { name: 't-v3' }], allowAutoTopicCreation: false })
+  await twin.vary(
+    API.Metadata,
+    120,
+    { topics: [{ name: 't-full' }, { name: 't-v3' }], allowAutoTopicCreation: false },
+    4,
+  )
 }
 
 async function partitions(twin: Twin): Promise<void> {

@@ -6,6 +6,7 @@ import { Log } from '#storage/log.ts'
 import { LOG_CONFIG_DEFAULT } from '#storage/log-config.ts'
 import { MemoryDisk } from '#storage/testing/memory-disk.ts'
 import { LinesLogger, ManualClock, plainBatch } from '#storage/testing/rig.ts'
+import { WorldError } from '#world/world.ts'
 import { Partition, type ProduceToken } from './partition.ts'
 
 const TIME = 1_700_000_000_000
@@ -39,7 +40,7 @@ async function openPartition() {
     const batch = plainBatch(0, 1, 500_000, TIME, { producerId: 7, producerEpoch: 0, baseSequence })
     return new Promise(resolve => partition.produce(batch, 0, batch.length, -1, { settle: resolve }))
   }
-  return { disk, clock, log, produce }
+  return { disk, clock, log, partition, produce }
 }
 
 test('while a log is mended a producer hears that the disk failed, not that its sequence is wrong', async () => {
@@ -63,4 +64,61 @@ test('while a log is mended a producer hears that the disk failed, not that its 
   for (const { error } of await Promise.all(meanwhile)) assert.equal(error, 'KAFKA_STORAGE_ERROR')
   const taken = await produce(8)
   assert.deepEqual([taken.error, taken.baseOffset], [undefined, 8])
+})
+
+/** Writes to logs wait until they are let go; with a code, the first of them fails. */
+function holdWrites(disk: MemoryDisk): (code?: string) => void {
+  const held = Promise.withResolvers<void>()
+  const open = disk.open.bind(disk)
+  let fault: string | undefined
+  disk.open = async (path, how) => {
+    const file = await open(path, how)
+    if (!path.endsWith('.log')) return file
+    const write = async (parts: readonly Uint8Array[], position: number) => {
+      await held.promise
+      const code = fault
+      fault = undefined
+      if (code !== undefined) throw new WorldError(code, `write ${path}`)
+      return await file.write(parts, position)
+    }
+    return { ...file, write }
+  }
+  return code => {
+    fault = code
+    held.resolve()
+  }
+}
+
+test('an epoch that begins while appends of the one before are under way goes on behind them', async () => {
+  const { disk, log, partition, produce } = await openPartition()
+  const letGo = holdWrites(disk)
+  const before = produce(0)
+  partition.lead(1, 1, [1], { minInSync: 1 })
+  const after = produce(1)
+  assert.equal((await before).error, 'NOT_LEADER_OR_FOLLOWER')
+  const repeated = produce(0)
+  letGo()
+  assert.deepEqual([(await after).error, (await after).baseOffset], [undefined, 1])
+  assert.deepEqual([(await repeated).error, (await repeated).baseOffset], [undefined, 0])
+  assert.deepEqual([log.endOffset, partition.highWatermark], [2, 2])
+  assert.deepEqual(log.epochs, [
+    { epoch: 0, startOffset: 0 },
+    { epoch: 1, startOffset: 1 },
+  ])
+})
+
+test('an epoch that begins while a write fails takes the place of what did not come to the log', async () => {
+  const { disk, clock, log, partition, produce } = await openPartition()
+  const letGo = holdWrites(disk)
+  const before = produce(0)
+  partition.resign(-1, 1)
+  partition.lead(1, 2, [1], { minInSync: 1 })
+  assert.equal((await before).error, 'NOT_LEADER_OR_FOLLOWER')
+  letGo('EIO')
+  await log.flush().catch(() => undefined)
+  assert.equal((await produce(0)).error, 'KAFKA_STORAGE_ERROR')
+  clock.advance(6000)
+  await log.flush()
+  const taken = await produce(0)
+  assert.deepEqual([taken.error, taken.baseOffset, partition.highWatermark], [undefined, 0, 1])
 })

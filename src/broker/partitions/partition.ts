@@ -100,10 +100,12 @@ export class Partition {
       this.log.assignEpoch(epoch, this.log.nextOffset)
     }
     const alone = inSync.length <= 1
-    const endOffset = this.log.endOffset
+    const { endOffset, nextOffset, failure } = this.log
     this.#leader = new PartitionLeader({
       epoch,
       endOffset,
+      // Appends of the epoch before may be under way, and come to the log unless it fails.
+      nextOffset: failure === undefined ? nextOffset : endOffset,
       highWatermark: alone ? endOffset : Math.min(this.#highWatermark, endOffset),
       inSync,
       minInSync: terms.minInSync,
@@ -192,18 +194,18 @@ export class Partition {
     this.#appending = -1
     if (written === this.#awaited) return
     this.#awaited = written
-    const leader = this.#leader
+    // Whoever leads by then has to know, also of what was appended in an epoch before.
     written.then(
       () => {
-        if (leader === undefined || leader !== this.#leader) return
-        this.#perform(leader.step({ kind: 'stored', endOffset: this.log.endOffset }))
+        if (this.#leader === undefined) return
+        this.#perform(this.#leader.step({ kind: 'stored', endOffset: this.log.endOffset }))
       },
       error => {
         if (!(error instanceof StorageError)) throw error
-        if (leader === undefined || leader !== this.#leader) return
         // The log refuses everything after a failure until it is mended, so nothing newer than this is under way.
         this.#awaited = undefined
-        this.#perform(leader.step({ kind: 'storeFailed', endOffset: this.log.endOffset, message: error.message }))
+        if (this.#leader === undefined) return
+        this.#perform(this.#leader.step({ kind: 'storeFailed', endOffset: this.log.endOffset, message: error.message }))
       },
     )
   }

@@ -42,7 +42,8 @@ class ProduceCall {
   readonly #responses: TopicResponse[] = []
   readonly #tokens: Token[] = []
   #unsettled = 0
-  #hasTimedOut = false
+  /** Some answer did not wait for the log, which may be writing the bytes for a long time to come. */
+  #isStillWritten = false
   #finish: ((answer: Answer<InputOf<typeof ProduceResponse>>) => void) | undefined
 
   constructor(broker: Broker, request: ProduceRequest, call: Call) {
@@ -77,7 +78,9 @@ class ProduceCall {
     })
   }
 
-  settled(): void {
+  /** A partition has its answer; `isStillWritten` when the log may not be done with the bytes. */
+  settled(isStillWritten: boolean): void {
+    if (isStillWritten) this.#isStillWritten = true
     this.#unsettled--
     if (this.#unsettled > 0) return
     const finish = this.#finish
@@ -147,7 +150,7 @@ class ProduceCall {
 
   /** Every partition has its answer, and unless one was not waited for, the bytes have done their service. */
   #done(): Answer<InputOf<typeof ProduceResponse>> {
-    if (this.#request.acks !== 0 && !this.#hasTimedOut) this.#call.recycle()
+    if (this.#request.acks !== 0 && !this.#isStillWritten) this.#call.recycle()
     return this.#answer()
   }
 
@@ -168,7 +171,6 @@ class ProduceCall {
   }
 
   #timedOut(): void {
-    this.#hasTimedOut = true
     for (const token of this.#tokens) token.timedOut()
   }
 
@@ -231,14 +233,15 @@ class Token implements ProduceToken {
       this.response.logAppendTimeMs = this.#appendTime
       this.response.logStartOffset = this.partition.log.startOffset
     }
-    this.#call.settled()
+    // Who lost the leadership answers at once, and the log goes on writing.
+    this.#call.settled(produced.error === 'NOT_LEADER_OR_FOLLOWER')
   }
 
   timedOut(): void {
     if (this.#settled) return
     this.#settled = true
     refuse(this.response, 'REQUEST_TIMED_OUT', 'the replicas did not confirm in time; the records may still be written')
-    this.#call.settled()
+    this.#call.settled(true)
   }
 }
 

@@ -60,6 +60,8 @@ interface Waiting<Token> {
 export interface LeaderOptions {
   readonly epoch: Epoch
   readonly endOffset: Offset
+  /** Behind what was appended before this epoch and is not stored yet; the end where nothing is. */
+  readonly nextOffset?: Offset
   readonly highWatermark: Offset
   readonly inSync: readonly NodeId[]
   readonly minInSync: number
@@ -90,7 +92,7 @@ export class PartitionLeader<Token> {
     this.producers = options.producers
     this.minInSync = options.minInSync
     this.#inSync = options.inSync
-    this.#nextOffset = options.endOffset
+    this.#nextOffset = options.nextOffset ?? options.endOffset
     this.#storedEnd = options.endOffset
     this.#highWatermark = options.highWatermark
   }

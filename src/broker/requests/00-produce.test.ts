@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ByteReader } from '#base/bytes.ts'
+import { ZERO_UUID } from '#base/uuid.ts'
+import { BrokerConfigs } from '#core/config/broker-configs.ts'
+import { resolveTopic } from '#core/config/topic.ts'
+import type { ProduceError } from '#core/partition/leader.ts'
+import { API } from '#protocol/apis.ts'
+import { decode, encodeToBuffer } from '#protocol/codec.ts'
+import { ManualClock, plainBatch } from '#storage/testing/rig.ts'
+import type { Broker } from '../broker.ts'
+import { Deadlines } from '../deadlines.ts'
+import type { ProduceToken } from '../partitions/partition.ts'
+import { termsOf } from '../partitions/terms.ts'
+import { produce } from './00-produce.ts'
+
+const VERSION = 9
+
+/** A produce request to one partition, whose log answers when the test says so. */
+function send() {
+  const clock = new ManualClock()
+  let token: ProduceToken | undefined
+  const partition = {
+    topic: 'topic',
+    topicId: ZERO_UUID,
+    index: 0,
+    log: { startOffset: 0 },
+    produce: (_batch: Buffer, _at: number, _size: number, _acks: number, asked: ProduceToken) => {
+      token = asked
+    },
+  }
+  const terms = termsOf(resolveTopic(new Map(), new BrokerConfigs({ nodeId: 1 })))
+  const broker = {
+    world: { clock },
+    deadlines: new Deadlines(clock),
+    partitions: { find: () => partition, terms: () => terms },
+    isInternal: () => false,
+    leaderEndpoints: () => [],
+  } as unknown as Broker
+  const body = {
+    acks: -1,
+    timeoutMs: 1000,
+    topicData: [{ name: 'topic', partitionData: [{ index: 0, records: plainBatch(0, 1, 10, clock.now()) }] }],
+  }
+  const bytes = encodeToBuffer(API.Produce.request, VERSION, body)
+  const request = decode(API.Produce.request, VERSION, new ByteReader(bytes))
+  let recycled = 0
+  const call = { apiVersion: VERSION, clientId: null, caller: {}, recycle: () => recycled++ }
+  const answer = produce(broker).handle(request, call as never)
+  const settle = (error: ProduceError | undefined): void => {
+    assert.ok(token !== undefined)
+    token.settle({ token, error, message: undefined, baseOffset: error === undefined ? 0 : -1 })
+  }
+  return { clock, answer, settle, recycled: () => recycled }
+}
+
+test('the memory of a request is used again once its log has taken or refused the bytes', async () => {
+  for (const error of [undefined, 'KAFKA_STORAGE_ERROR'] as const) {
+    const { answer, settle, recycled } = send()
+    assert.equal(recycled(), 0)
+    settle(error)
+    await answer
+    assert.equal(recycled(), 1)
+  }
+})
+
+test('the memory of a request that was answered before its log is done with it is left to the log', async () => {
+  const resigned = send()
+  resigned.settle('NOT_LEADER_OR_FOLLOWER')
+  await resigned.answer
+  assert.equal(resigned.recycled(), 0)
+
+  const timedOut = send()
+  timedOut.clock.advance(2000)
+  await timedOut.answer
+  timedOut.settle(undefined)
+  assert.equal(timedOut.recycled(), 0)
+})

@@ -82,9 +82,31 @@ function alterOne(
   // Who was eligible by the old number may not be by the new one.
   if (state.elrEnabled && altered.changes.has(MIN_ISR)) {
     const topicName = resource.resourceType === CONFIG_TOPIC ? resource.resourceName : ''
-    records.push(metadataRecord('ClearElr', state.metadataVersion, { topicName }))
+    records.push(...withoutEligible(state, topicName))
   }
   return DONE
+}
+
+/**
+ * Forgets who is eligible in one topic, or in all if the name is empty. Kafka does so in every partition; in one without
+ * a leader it would leave nobody who can ever lead again, so there those who are eligible stay.
+ */
+function withoutEligible(state: ControllerState, topicName: string): MetadataRecord[] {
+  const { image, metadataVersion } = state
+  const topic = image.topicByName(topicName)
+  const topics = topicName === '' ? [...image.topics.values()] : topic === undefined ? [] : [topic]
+  if (topics.every(({ partitions }) => partitions.every(({ isr }) => isr.length > 0))) {
+    return [metadataRecord('ClearElr', metadataVersion, { topicName })]
+  }
+  const records: MetadataRecord[] = []
+  for (const { id: topicId, partitions } of topics) {
+    for (const [partitionId, { isr, eligibleLeaderReplicas, lastKnownElr }] of partitions.entries()) {
+      if (isr.length === 0 || eligibleLeaderReplicas.length + lastKnownElr.length === 0) continue
+      const none = { eligibleLeaderReplicas: [], lastKnownElr: [] }
+      records.push(metadataRecord('PartitionChange', metadataVersion, { partitionId, topicId, ...none }))
+    }
+  }
+  return records
 }
 
 export function configRecords(

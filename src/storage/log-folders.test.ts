@@ -125,6 +125,46 @@ test('a deleted partition is gone at once, its files later, and its name is free
   await folders.close()
 })
 
+test('a topic made anew under its name waits for the folder of the one before', async () => {
+  const disk = new MemoryDisk()
+  const world = options(disk, { paths: ['/a'] })
+  const folders = await LogFolders.open(world)
+  const first = await openPartition(folders, 0)
+  const slow = Promise.withResolvers<void>()
+  const rename = disk.rename.bind(disk)
+  disk.rename = async (from, to) => {
+    await slow.promise
+    await rename(from, to)
+  }
+  await appendTo(first, plainBatch(0, 3, 10, T0))
+  const removed = folders.remove(first.log)
+  const written = openPartition(folders, 0, TOPIC_B).then(second => appendTo(second, plainBatch(0, 2, 10, T0 + 1)))
+  await new Promise(setImmediate)
+  slow.resolve()
+  await Promise.all([removed, written])
+  ;(world.clock as ManualClock).advance(60_000)
+  await folders.close()
+  const again = await LogFolders.open(options(disk, { paths: ['/a'] }))
+  assert.deepEqual(offsetsIn(await readAll((await openPartition(again, 0, TOPIC_B)).log)), [0, 1])
+  await again.close()
+})
+
+test('a folder that could not be taken away does not become that of a new topic', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(options(disk, { paths: ['/a'] }))
+  const first = await openPartition(folders, 0)
+  await appendTo(first, plainBatch(0, 3, 10, T0))
+  disk.fault = operation => (operation === 'rename' ? 'EIO' : undefined)
+  await folders.remove(first.log)
+  await assert.rejects(openPartition(folders, 0, TOPIC_B), StorageError)
+  disk.fault = () => undefined
+  const second = await openPartition(folders, 0, TOPIC_B)
+  assert.equal(second.log.endOffset, 0)
+  await appendTo(second, plainBatch(0, 1, 10, T0))
+  assert.deepEqual(offsetsIn(await readAll(second.log)), [0])
+  await folders.close()
+})
+
 test('the log of an earlier topic of the same name is moved aside', async () => {
   const disk = new MemoryDisk()
   const folders = await LogFolders.open(options(disk, { paths: ['/a'] }))

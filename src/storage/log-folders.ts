@@ -61,6 +61,8 @@ export class LogFolders {
   #checkpointTimer: Timer | undefined
   #checkpointing: Promise<void> | undefined
   readonly #removals = new Set<Timer>()
+  /** By name: partitions that were removed and whose folders still have their name. Who comes after them waits. */
+  readonly #leaving = new Map<string, Promise<void>>()
   readonly #toOpen: number
   #opened = 0
   #progressAt: Millis
@@ -176,6 +178,7 @@ export class LogFolders {
     assert(!this.#closed, 'closed folders open nothing')
     const { topic, partition, topicId } = wanted
     const name = partitionFolderName(topic, partition)
+    await this.#leaving.get(name)
     let home = this.#folders.find(folder => folder.found.has(name))
     if (home !== undefined && !(await this.#isOurs(home, name, topicId))) home = undefined
     const fresh = home === undefined
@@ -286,12 +289,19 @@ export class LogFolders {
     return count
   }
 
-  /** Deletes a partition: its folder gets `-delete` now and goes after `file.delete.delay.ms`. */
-  async remove(log: Log): Promise<void> {
+  /** Deletes a partition: its folder gets `-delete` when the log is at rest and goes after `file.delete.delay.ms`. */
+  remove(log: Log): Promise<void> {
     const home = this.#folderOf(log)
     assert(home !== undefined, 'a log that was opened here')
+    const name = log.folder.slice(home.path.length + 1)
+    home.forget(name)
+    const leaving = this.#takeAway(home, name, log).finally(() => this.#leaving.delete(name))
+    this.#leaving.set(name, leaving)
+    return leaving
+  }
+
+  async #takeAway(home: LogFolder, name: string, log: Log): Promise<void> {
     const { disk, clock, log: lines } = this.#options
-    home.forget(log.folder.slice(home.path.length + 1))
     await log.abandon()
     try {
       const aside = await moveAside(this.#options, log.folder, 'delete')
@@ -303,6 +313,8 @@ export class LogFolders {
       })
       this.#removals.add(timer)
     } catch (error) {
+      // A topic made anew under the name finds it as that of another one.
+      home.found.add(name)
       const failure = storageError(error, home.path)
       lines.warn({ folder: log.folder, errno: failure.errno }, `could not delete a partition: ${failure.message}`)
     }
@@ -332,6 +344,7 @@ export class LogFolders {
     this.#checkpointTimer?.cancel()
     for (const timer of this.#removals) timer.cancel()
     await this.#checkpointing
+    await Promise.all(this.#leaving.values())
     await Promise.all(this.#folders.map(folder => folder.close(brokerEpoch)))
     this.#cache.close()
   }

@@ -48,12 +48,6 @@ export const EXPLAINED: readonly Explanation[] = [
     why: 'compressed batches are believed, not opened (docs/decisions/0004); times beyond 2^53 are refused in any topic',
   },
   {
-    path: '(connection)',
-    left: 'answered',
-    right: 'closed',
-    why: 'a 64-bit number beyond 2^53, which no offset, time or size ever is: the request is not read',
-  },
-  {
     path: /errorMessage$/,
     left: 'null',
     right: 'a text',

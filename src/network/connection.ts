@@ -2,7 +2,7 @@ import { AssertionError } from '#base/assert.ts'
 import { ByteReader, DecodeError } from '#base/bytes.ts'
 import type { Millis } from '#base/units.ts'
 import { API, apiByKey } from '#protocol/apis.ts'
-import { decode, EncodeError } from '#protocol/codec.ts'
+import { decodeToEdge, EncodeError } from '#protocol/codec.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import { FrameReader } from '#protocol/frame-reader.ts'
 import { decodeRequestHeader, encodeResponseFrame, type FrameParts, type RequestHeader } from '#protocol/frames.ts'
@@ -188,7 +188,7 @@ export class Connection implements Sink, Caller {
       this.#unsupported(header, served, size)
       return
     }
-    const request = decode(served.api.request, version, reader)
+    const request = decodeToEdge(served.api.request, version, reader)
     const slot: Slot = { served, header, size, answer: undefined }
     this.#slots.push(slot)
     const call: Call = {

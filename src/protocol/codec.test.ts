@@ -6,6 +6,7 @@ import {
   decode,
   decodeExact,
   decodeMessage,
+  decodeToEdge,
   EncodeError,
   encodeParts,
   encodeToBuffer,
@@ -78,6 +79,8 @@ test('64-bit integers that no number holds are refused, or kept as bigints when 
   const topics = [{ partitions: [{ committedOffset: (2n ** 60n) as unknown as number }] }]
   const bytes = encodeToBuffer(OffsetCommitRequest, 8, { topics })
   assert.throws(() => decodeMessage(OffsetCommitRequest, 8, bytes), UnsafeIntegerError)
+  const atEdge = decodeToEdge(OffsetCommitRequest, 8, new ByteReader(bytes))
+  assert.ok(Math.abs(atEdge.topics[0]?.partitions[0]?.committedOffset ?? 0) === Number.MAX_SAFE_INTEGER)
   const exact = decodeExact(OffsetCommitRequest, 8, new ByteReader(bytes))
   assert.equal(exact.topics[0]?.partitions[0]?.committedOffset as unknown, 2n ** 60n)
   assert.ok(encodeToBuffer(OffsetCommitRequest, 8, exact).equals(bytes))

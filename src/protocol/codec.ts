@@ -2,7 +2,7 @@ import { assert } from '#base/assert.ts'
 import { ByteReader, ByteWriter, DecodeError } from '#base/bytes.ts'
 import { compileDecoder, compileEncoder, type Decoder, type Encoder } from './compile.ts'
 import { type InputOf, includesVersion, type MessageOf, type RecordsHole, type Schema } from './schema.ts'
-import { PartsWriter } from './wire.ts'
+import { PartsWriter, UnsafeIntegerError } from './wire.ts'
 
 export { DecodeError } from '#base/bytes.ts'
 export { EncodeError, UnsafeIntegerError, UnsupportedFieldError } from './wire.ts'
@@ -60,6 +60,28 @@ export function decode<S extends Schema>(schema: S, version: number, reader: Byt
 /** As {@link decode}, but 64-bit integers that no number holds come as bigints, whatever the type says. */
 export function decodeExact<S extends Schema>(schema: S, version: number, reader: ByteReader): MessageOf<S> {
   return decoder(schema, version, true)(reader) as MessageOf<S>
+}
+
+/**
+ * As `decode`, but a 64-bit integer that no number holds stands at the edge of those that one does: it is beyond every
+ * offset, time and id there is, and so is the edge. Whoever would store such a value refuses the edge.
+ */
+export function decodeToEdge<S extends Schema>(schema: S, version: number, reader: ByteReader): MessageOf<S> {
+  const start = reader.position
+  try {
+    return decode(schema, version, reader)
+  } catch (error) {
+    if (!(error instanceof UnsafeIntegerError)) throw error
+    reader.position = start
+    return toEdge(decodeExact(schema, version, reader)) as MessageOf<S>
+  }
+}
+
+function toEdge(value: unknown): unknown {
+  if (typeof value === 'bigint') return value < 0n ? Number.MIN_SAFE_INTEGER : Number.MAX_SAFE_INTEGER
+  if (Array.isArray(value)) return value.map(toEdge)
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, toEdge(each)]))
 }
 
 /** Decodes bytes that hold one message and nothing else. */

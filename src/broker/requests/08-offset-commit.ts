@@ -10,6 +10,7 @@ import { coordinated } from './coordinated.ts'
 /**
  * OffsetCommit (8), versions 2-10. Written to the group's log before it is answered.
  * - Topics and partitions that do not exist are refused one by one; the others are committed.
+ * - An offset beyond 2^53 would be stored rounded: OFFSET_OUT_OF_RANGE. Kafka stores it.
  * - v6: leader epochs. v10: topics by id (UNKNOWN_TOPIC_ID).
  */
 export function offsetCommit(broker: Broker): ServedApi {
@@ -55,7 +56,11 @@ function split(
       refused.push(refuse(topic, version >= 10 ? 'UNKNOWN_TOPIC_ID' : 'UNKNOWN_TOPIC_OR_PARTITION'))
       continue
     }
-    const exists = topic.partitions.filter(({ partitionIndex }) => found.partitions[partitionIndex] !== undefined)
+    const isExact = ({ committedOffset }: Topic['partitions'][number]) => committedOffset < Number.MAX_SAFE_INTEGER
+    const there = topic.partitions.filter(({ partitionIndex }) => found.partitions[partitionIndex] !== undefined)
+    const exists = there.filter(isExact)
+    const beyond = there.filter(partition => !isExact(partition))
+    if (beyond.length > 0) refused.push(refuse({ ...topic, partitions: beyond }, 'OFFSET_OUT_OF_RANGE'))
     const missing = topic.partitions.filter(({ partitionIndex }) => found.partitions[partitionIndex] === undefined)
     if (missing.length > 0) refused.push(refuse({ ...topic, partitions: missing }, 'UNKNOWN_TOPIC_OR_PARTITION'))
     if (exists.length > 0) known.push({ name: found.name, topicId: found.id, partitions: exists })

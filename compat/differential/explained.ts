@@ -43,6 +43,13 @@ export const EXPLAINED: readonly Explanation[] = [
   },
   // Decisions
   {
+    api: 'OffsetCommit',
+    path: /errorCode$/,
+    left: 'NONE',
+    right: 'OFFSET_OUT_OF_RANGE',
+    why: 'an offset beyond 2^53 would be stored rounded, so it is refused; Kafka stores it',
+  },
+  {
     situation: 'unread batches',
     api: 'Produce',
     why: 'compressed batches are believed, not opened (docs/decisions/0004); times beyond 2^53 are refused in any topic',

@@ -173,7 +173,8 @@ export class MetadataLog implements LogView {
     let from = Math.max(snapshot?.id.endOffset ?? 0, this.startOffset)
     while (from < this.endOffset) {
       const range = await this.read(from, READ_BYTES, this.endOffset)
-      if (range === undefined) break
+      // The log is being mended: there is more than it can say now, and to end here would forget it.
+      if (range === undefined) throw new StorageError('EAGAIN', this.folder, 'the metadata log is being mended')
       const bytes = await this.#log.readBytes(range)
       foldBatches(bytes, folding, offset => offset, from)
       folding.bytes += bytes.length

@@ -196,7 +196,9 @@ export class MetadataFollower {
       // The bytes are a view of the answer's frame, which lives as long as they do.
       parts.push(partition.unalignedRecords)
       position += partition.unalignedRecords.length
-      if (partition.unalignedRecords.length === 0 || position >= partition.size) break
+      if (position >= partition.size) break
+      // Half a snapshot would be an image that lacks topics.
+      if (partition.unalignedRecords.length === 0) return
     }
     const snapshot = Buffer.concat(parts)
     const before = this.#image

@@ -1,3 +1,4 @@
+import { DecodeError } from '#base/bytes.ts'
 import type { Millis, Offset } from '#base/units.ts'
 import type { GroupCommand, GroupReply } from '#core/group/commands.ts'
 import type { GroupConfig } from '#core/group/config.ts'
@@ -5,9 +6,10 @@ import { decodeEntry, encodeEntry, type GroupEntry } from '#core/group/entries.t
 import { GroupShard } from '#core/group/shard.ts'
 import type { Produced } from '#core/partition/leader.ts'
 import type { ErrorName } from '#protocol/errors.ts'
-import { batchesOf as batchesIn, isControl } from '#records/batch.ts'
+import { baseOffset, batchesOf as batchesIn, isControl } from '#records/batch.ts'
 import { BatchBuilder } from '#records/builder.ts'
 import { recordsOf } from '#records/records.ts'
+import { RecordsError } from '#records/records-error.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Clock, Logger } from '#world/world.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
@@ -192,15 +194,7 @@ export class ShardRunner {
         if (range === undefined) throw new StorageError('EAGAIN', log.folder, 'the log is being mended')
         const bytes = await log.readBytes(range)
         if (life !== this.#life) return
-        for (const at of batchesIn(bytes)) {
-          if (isControl(bytes, at)) continue
-          for (const record of recordsOf(bytes, at)) {
-            if (record.key === null) continue
-            const entry = decodeEntry(record.key, record.value)
-            if (entry.kind !== 'Unknown') shard.apply(entry, record.offset)
-            records++
-          }
-        }
+        for (const at of batchesIn(bytes)) records += this.#fold(shard, bytes, at)
         offset = range.nextOffset
       }
     } catch (error) {
@@ -216,6 +210,41 @@ export class ShardRunner {
     }
     this.#step({ kind: 'Lead' })
     for (const command of this.#untold.splice(0)) this.#step(command)
+  }
+
+  /** Folds one batch and returns how many records it has. What makes no sense is left out: it was never ours. */
+  #fold(shard: GroupShard, bytes: Buffer, at: number): number {
+    if (isControl(bytes, at)) return 0
+    let records = 0
+    try {
+      for (const record of recordsOf(bytes, at)) {
+        records++
+        const entry = record.key === null ? undefined : this.#entryOf(record.key, record.value, record.offset)
+        if (entry !== undefined && entry.kind !== 'Unknown') shard.apply(entry, record.offset)
+      }
+    } catch (error) {
+      if (!(error instanceof RecordsError)) throw error
+      this.#complain(baseOffset(bytes, at), error)
+    }
+    return records
+  }
+
+  #entryOf(key: Buffer, value: Buffer | null, offset: Offset): ReturnType<typeof decodeEntry> | undefined {
+    try {
+      return decodeEntry(key, value)
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error
+      this.#complain(offset, error)
+      return undefined
+    }
+  }
+
+  #complain(offset: Offset, { message: reason }: Error): void {
+    const { topic, index: partition } = this.#partition
+    this.#around.log.error(
+      { topic, partition, offset, reason },
+      'records that are no state of groups are left out; only the brokers should write to this topic',
+    )
   }
 }
 

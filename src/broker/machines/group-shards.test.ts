@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { DEFAULT_GROUP_CONFIG } from '#core/group/config.ts'
+import { encodeEntry } from '#core/group/entries.ts'
+import { ProducerStates } from '#core/partition/producers.ts'
+import { BatchBuilder } from '#records/builder.ts'
+import { Log } from '#storage/log.ts'
+import { LOG_CONFIG_DEFAULT } from '#storage/log-config.ts'
+import { MemoryDisk } from '#storage/testing/memory-disk.ts'
+import { LastBatchFold, LinesLogger, ManualClock } from '#storage/testing/rig.ts'
+import { Deadlines } from '../deadlines.ts'
+import { Partition } from '../partitions/partition.ts'
+import { ShardRunner } from './group-shards.ts'
+
+const TIME = 1_700_000_000_000
+
+function batch(key: Buffer, value: Buffer | null): Buffer {
+  const builder = new BatchBuilder()
+  builder.append(TIME, key, value)
+  return builder.build()
+}
+
+test('records that are no state of groups are left out with a line that says where, and the others count', async () => {
+  const clock = new ManualClock()
+  const lines = new LinesLogger()
+  const log = await Log.open({
+    disk: new MemoryDisk(),
+    clock,
+    log: lines,
+    folder: '/data/__consumer_offsets-0',
+    config: LOG_CONFIG_DEFAULT,
+    fold: new LastBatchFold(),
+    recoveryPoint: 0,
+    clean: true,
+    startOffset: 0,
+  })
+  const partition = new Partition('id', '__consumer_offsets', 0, log, new ProducerStates(), 0)
+  partition.lead(1, 0, [1], { minInSync: 1 })
+  const good = encodeEntry({ kind: 'GroupMetadata', group: 'good', value: null })
+  const known = encodeEntry({
+    kind: 'GroupMetadata',
+    group: 'known',
+    value: { protocolType: '', generation: 0, protocol: null, leader: null, currentStateTimestamp: TIME, members: [] },
+  })
+  const opaque = batch(known.key, known.value)
+  // Says that it is gzip; the checksum is right.
+  const builder = new BatchBuilder()
+  builder.append(TIME, Buffer.from('x'), null)
+  const broken = builder.build()
+  broken.writeInt16BE(1, 21)
+  for (const each of [batch(Buffer.from([0, 2, 9]), null), batch(good.key, Buffer.from([0, 99])), broken, opaque]) {
+    await new Promise(resolve => partition.produce(each, 0, each.length, 1, { settle: resolve }))
+  }
+
+  const around = { clock, deadlines: new Deadlines(clock), log: lines, config: DEFAULT_GROUP_CONFIG }
+  const shard = new ShardRunner(partition, around)
+  const list = () =>
+    shard.submit(
+      call => ({ kind: 'ListGroups', call, version: 5, request: { statesFilter: [], typesFilter: [] } }),
+      () => () => {},
+    )
+  let answer: unknown
+  for (let turn = 0; turn < 20 && answer === undefined; turn++) {
+    await new Promise(setImmediate)
+    answer = await list().catch(() => undefined)
+  }
+  assert.deepEqual((answer as { response: { groups: { groupId: string }[] } }).response.groups[0]?.groupId, 'known')
+  const complaints = lines.lines.filter(line => line.startsWith('error '))
+  assert.deepEqual(
+    complaints.map(line => /"offset":(\d+)/.exec(line)?.[1]),
+    ['0', '1', '2'],
+  )
+  shard.stop()
+})

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { ByteReader } from '#base/bytes.ts'
+import { ZERO_UUID } from '#base/uuid.ts'
 import { API } from '#protocol/apis.ts'
 import { decode } from '#protocol/codec.ts'
 import { ErrorCode } from '#protocol/errors.ts'
@@ -103,6 +104,32 @@ test('a fetch waits for news, and is answered by the commit that brings it', asy
   const empty = await client.fetch(end + 2, controller.epoch, 50)
   assert.equal(empty.errorCode, 0)
   assert.equal(empty.records?.length, 0)
+})
+
+test('a connection that fetches for years is watched for its end by no more than one fetch', async t => {
+  const { controller } = await running(t, await folderFor(t))
+  let watches = 0
+  const whenGone = () => {
+    watches++
+    return () => watches--
+  }
+  const caller = { whenGone } as unknown as Parameters<typeof controller.fetch>[2]
+  const { epoch: currentLeaderEpoch, nextOffset: offset } = controller
+  const fetch = {
+    replicaId: 7,
+    directoryId: ZERO_UUID,
+    currentLeaderEpoch,
+    offset,
+    lastFetchedEpoch: currentLeaderEpoch,
+    highWatermark: Number.POSITIVE_INFINITY,
+    maxWaitMs: 5,
+  }
+  for (let count = 0; count < 3; count++) {
+    const fetched = controller.fetch(fetch, 1000, caller)
+    assert.equal(watches, 1)
+    await fetched
+  }
+  assert.equal(watches, 0)
 })
 
 test('a fetcher with another epoch is told the leader, in every version that has the field', async t => {

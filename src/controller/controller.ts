@@ -47,6 +47,14 @@ export interface FetchedLog {
   readonly range: LogRange | undefined
 }
 
+interface WaitingFetch {
+  readonly fetch: RaftFetch
+  readonly maxBytes: number
+  resolve(fetched: FetchedLog): void
+  /** Ends the watch over the fetcher's connection. */
+  forget: (() => void) | undefined
+}
+
 /**
  * A controller of the quorum: performs what raft and the controller's machine decide, on its log, its file `quorum-state`
  * and its listener.
@@ -61,10 +69,7 @@ export class Controller {
   readonly #snapshots: SnapshotTaker
   readonly #incarnationId: Uuid
   readonly #bootstrap: Bootstrap
-  readonly #fetches = new Map<
-    number,
-    { readonly fetch: RaftFetch; readonly maxBytes: number; resolve(f: FetchedLog): void }
-  >()
+  readonly #fetches = new Map<number, WaitingFetch>()
   #server: Server | undefined
   #term: Term | undefined
   /** What the log said when it was last read; the next term's machine grows out of it. */
@@ -234,10 +239,11 @@ export class Controller {
   fetch(fetch: RaftFetch, maxBytes: number, caller: Caller): Promise<FetchedLog> {
     const call = ++this.#lastCall
     return new Promise(resolve => {
-      this.#fetches.set(call, { fetch, maxBytes, resolve })
+      const waiting: WaitingFetch = { fetch, maxBytes, resolve, forget: undefined }
+      this.#fetches.set(call, waiting)
       this.#step({ kind: 'fetch', call, fetch })
       if (!this.#fetches.has(call)) return
-      caller.whenGone(() => {
+      waiting.forget = caller.whenGone(() => {
         if (this.#fetches.delete(call)) this.#step({ kind: 'call-gone', call })
       })
     })
@@ -317,6 +323,7 @@ export class Controller {
       case 'answer': {
         const waiting = this.#fetches.get(effect.call)
         this.#fetches.delete(effect.call)
+        waiting?.forget?.()
         if (waiting !== undefined) this.#answerFetch(waiting, effect.answer)
         return
       }
@@ -422,11 +429,7 @@ export class Controller {
     this.#settled = undefined
   }
 
-  #answerFetch(
-    waiting: { fetch: RaftFetch; maxBytes: number; resolve(f: FetchedLog): void },
-    answer: FetchAnswer,
-  ): void {
-    const { fetch, maxBytes, resolve } = waiting
+  #answerFetch({ fetch, maxBytes, resolve }: WaitingFetch, answer: FetchAnswer): void {
     if (answer.errorCode !== 0 || answer.position.kind !== 'valid' || answer.upTo <= fetch.offset) {
       resolve({ answer, range: undefined })
       return

@@ -74,3 +74,32 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     assert.ok(stoppedMs < 2500, `it took ${stoppedMs} ms`)
   })
 }
+
+test('after a crash the next start checks the logs and says so, and the stop after that is clean again', async t => {
+  const server = await Server.create('tidemark')
+  t.after(() => server.remove())
+  await server.start()
+  const channel = await channelOf(server)
+  const client = await connect({ world, bootstrap: server.address })
+  await createTopic(client, { name: TOPIC, partitions: 1 })
+  const producer = await RawProducer.create(channel)
+  assert.equal((await producer.send(channel, TOPIC, 0, producer.batch(['a'], 0))).errorCode, 0)
+  channel.close()
+  client.close()
+  const said: boolean[] = []
+  const start = async () => {
+    const seen = logLines(server).length
+    await server.start()
+    said.push(
+      logLines(server)
+        .slice(seen)
+        .some(({ msg }) => /last stop was not clean/.test(msg)),
+    )
+  }
+  await server.kill()
+  await start()
+  assert.equal(await server.stop(), 0)
+  assert.ok(existsSync(join(server.folder, 'data', '.kafka_cleanshutdown')))
+  await start()
+  assert.deepEqual(said, [true, false])
+})

@@ -19,6 +19,7 @@ import { WriteTurns } from './write-turns.ts'
 
 /** The more at once, the more share a sync; while clients are served they must not crowd the thread pool. */
 const CLOSE_AT_ONCE = 2048
+const METADATA_TOPIC = '__cluster_metadata'
 const CHECKPOINT_AT_ONCE = 128
 
 export interface OpenLog {
@@ -225,7 +226,8 @@ async function settleFolders(
   const found = new Set<string>()
   for (const { name, folder } of entries) {
     const parsed = folder ? parsePartitionFolderName(name) : undefined
-    if (parsed === undefined) continue
+    // The controller's log lies here too and is its own affair: waited for, no stop after a crash would be clean again.
+    if (parsed === undefined || parsed.topic === METADATA_TOPIC) continue
     if (parsed.state === 'live') found.add(name)
     else if (parsed.state === 'delete') {
       // Nobody waits for it, and a failure only leaves it for the next start.

@@ -231,3 +231,20 @@ test('what was deleted stays so when the process dies, once that is kept', async
   )
   assert.ok(cut.log.startOffset >= 7 && cut.log.endOffset >= cut.log.startOffset)
 })
+
+test('the log of the metadata, which others open, is no partition that waits to be checked', async () => {
+  const disk = new MemoryDisk()
+  const one = { paths: ['/a'] }
+  const folders = await LogFolders.open(options(disk, one))
+  await appendTo(await openPartition(folders, 0), plainBatch(0, 3, 10, T0))
+  await disk.makeFolder('/a/__cluster_metadata-0')
+
+  const killed = disk.afterKill()
+  const line = options(killed, one)
+  const again = await LogFolders.open(line)
+  await openPartition(again, 0)
+  assert.deepEqual(again.unopened, [])
+  assert.match(line.log.lines.join('\n'), /opened 1 of 1 logs, checking/)
+  await again.close(7)
+  assert.equal((await LogFolders.open(options(killed.afterKill(), one))).previousBrokerEpoch, 7)
+})

@@ -142,7 +142,7 @@ export const NODE_MUTANTS: Readonly<Record<string, NodeMutant>> = {
   'topic-configs-lost': { patch: ignoring(({ type }) => type === 'Config') },
   'producer-ids-reused': { patch: ignoring(({ type }) => type === 'ProducerIds') },
   'topics-undeletable': { patch: ignoring(({ type }) => type === 'RemoveTopic') },
-  /** Every fifth request for a producer id is never answered. */
+  /** Every second request for a producer id is never answered. */
   'answers-missing': {
     patch: () => {
       let count = 0
@@ -151,7 +151,7 @@ export const NODE_MUTANTS: Readonly<Record<string, NodeMutant>> = {
         'next',
         original =>
           function (this: ProducerIds) {
-            return ++count % 5 === 0 ? new Promise(() => {}) : original.call(this)
+            return ++count % 2 === 0 ? new Promise(() => {}) : original.call(this)
           },
       )
     },

@@ -85,6 +85,14 @@ if (mode !== undefined) {
   // A terminal's Ctrl-C reaches the child by itself; a signal sent to us alone is passed on.
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
   process.on('SIGINT', () => {})
+  // npm passes a signal on to its shell, which ends without telling us; without this a node would run on unseen.
+  const parent = process.ppid
+  const orphaned = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(orphaned)
+    child.kill('SIGTERM')
+  }, 500)
+  orphaned.unref()
   child.on('error', error => fail(`${name} could not be started: ${error.message}`))
   child.on('exit', (code, signal) => process.exit(code ?? (signal === 'SIGINT' ? 130 : 143)))
 }

@@ -25,16 +25,20 @@ export async function startNode(world: World, config: ServerConfig): Promise<Run
     nodeId: config.nodeId,
     checkpointEveryMs: config.broker.number('log.flush.offset.checkpoint.interval.ms'),
   })
-  const controller = config.roles.controller ? await startController(world, config, folders) : undefined
-  const broker = config.roles.broker
-    ? await Broker.start({
-        world,
-        config,
-        clusterId: folders.clusterId,
-        folders,
-        controllers: () => (controller === undefined ? config.voters : [controller.address]),
-      })
-    : undefined
+  let controller: Controller | undefined
+  let broker: Broker | undefined
+  try {
+    if (config.roles.controller) controller = await startController(world, config, folders)
+    if (config.roles.broker) {
+      const controllers = () => (controller === undefined ? config.voters : [controller.address])
+      broker = await Broker.start({ world, config, clusterId: folders.clusterId, folders, controllers })
+    }
+  } catch (error) {
+    // What did start would keep the process alive, and its folders locked.
+    await controller?.stop()
+    await folders.close(folders.previousBrokerEpoch)
+    throw error
+  }
   return {
     clusterId: folders.clusterId,
     listeners: [

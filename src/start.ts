@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { VERSION } from '#base/version.ts'
 import { formatConfigErrors, type ServerConfig, serverConfig } from '#core/config/server.ts'
 import { realWorld } from '#world/real/real.ts'
 import { type RunningNode, startNode } from './node.ts'
+import { plainReason, startFailure } from './start-failure.ts'
 
 const HELP = `Usage: tidemark start [options]
 
@@ -58,20 +60,11 @@ export async function start(args: readonly string[]): Promise<number> {
 }
 
 async function run(options: StartOptions): Promise<number> {
-  const level = oneOf(LEVELS, options['log-level'] ?? process.env.TIDEMARK_LOG_LEVEL ?? 'info')
-  const format = oneOf(
-    FORMATS,
-    options['log-format'] ?? process.env.TIDEMARK_LOG_FORMAT ?? (process.stderr.isTTY ? 'line' : 'json'),
-  )
-  if (level === undefined || format === undefined) {
-    process.stderr.write(
-      `error: --log-level is one of ${LEVELS.join(', ')}; --log-format one of ${FORMATS.join(', ')}\n`,
-    )
-    return 2
-  }
-  const config = configuration(options)
-  if (typeof config === 'string') {
-    process.stderr.write(`${config}\n`)
+  const level = choice('log-level', LEVELS, options, 'info')
+  const format = choice('log-format', FORMATS, options, process.stderr.isTTY ? 'line' : 'json')
+  const config = typeof level === 'object' ? level : typeof format === 'object' ? format : configuration(options)
+  if (typeof level === 'object' || typeof format === 'object' || 'problem' in config) {
+    process.stderr.write(`${(config as Misuse).problem}\nerror: the node was not started\n`)
     return 2
   }
   const world = realWorld({ log: { level, format } })
@@ -85,10 +78,24 @@ async function run(options: StartOptions): Promise<number> {
   try {
     node = await startNode(world, config)
   } catch (error) {
-    process.stderr.write(`tidemark: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.stderr.write(`error: ${startFailure(error)}\n`)
     return 1
   }
-  process.stdout.write(welcome(node, config))
+  // Programs that read the log are told in the log.
+  if (format === 'line') process.stdout.write(welcome(node, config))
+  else {
+    world.log.info(
+      {
+        version: VERSION,
+        clusterId: node.clusterId,
+        nodeId: config.nodeId,
+        listeners: node.listeners.map(({ name, address: { host, port } }) => `${name}://${host}:${port}`),
+        logDirs: config.logDirs,
+        tookMs: Math.round(process.uptime() * 1000),
+      },
+      'the node is up',
+    )
+  }
   await signal()
   world.log.info({}, 'stopping')
   await node.stop()
@@ -96,18 +103,38 @@ async function run(options: StartOptions): Promise<number> {
   return 0
 }
 
-function oneOf<T extends string>(allowed: readonly T[], text: string): T | undefined {
-  return allowed.find(each => each === text)
+/** What is wrong with how the command was given. */
+interface Misuse {
+  readonly problem: string
 }
 
-function configuration(options: StartOptions): ServerConfig | string {
+/** A flag, or the variable of the same name, that takes one of a few words. */
+function choice<T extends string>(
+  name: 'log-level' | 'log-format',
+  allowed: readonly T[],
+  options: StartOptions,
+  otherwise: T,
+): T | Misuse {
+  const variable = `TIDEMARK_${name.toUpperCase().replace('-', '_')}`
+  const text = options[name] ?? process.env[variable]
+  if (text === undefined) return otherwise
+  const source = options[name] === undefined ? variable : `--${name}`
+  return (
+    allowed.find(each => each === text) ?? { problem: `${source} takes one of ${allowed.join(', ')}, not "${text}"` }
+  )
+}
+
+function configuration(options: StartOptions): ServerConfig | Misuse {
   let file: { path: string; text: string } | undefined
   if (options.config !== undefined) {
     try {
       file = { path: options.config, text: readFileSync(options.config, 'utf8') }
     } catch (error) {
-      return `${options.config} cannot be read: ${(error as Error).message}`
+      return { problem: `--config: ${options.config} cannot be read: ${plainReason(error)}` }
     }
+  }
+  if (options.port !== undefined && !(/^\d{1,5}$/.test(options.port) && Number(options.port) <= 65_535)) {
+    return { problem: `--port takes a number from 0 (any free port) to 65535, not "${options.port}"` }
   }
   const flags = []
   if (options.data !== undefined) flags.push({ key: 'log.dirs', value: options.data, source: '--data' })
@@ -120,7 +147,7 @@ function configuration(options: StartOptions): ServerConfig | string {
     overrides: options.override ?? [],
     flags,
   })
-  if ('errors' in result) return formatConfigErrors(result.errors)
+  if ('errors' in result) return { problem: formatConfigErrors(result.errors) }
   const { config } = result
   // Folders are the process's affair: what is relative is so to where it was started.
   return {
@@ -138,12 +165,15 @@ function welcome(node: RunningNode, config: ServerConfig): string {
   )
   const first = at[0] ?? ''
   const elsewhere = first === 'localhost:9092' ? '' : ` --bootstrap ${first}`
+  // Who runs a checkout has no `tidemark` to call.
+  const tidemark = process.env.npm_lifecycle_event === undefined ? 'tidemark' : 'npm run -s tidemark --'
   return [
-    `Tidemark is up in cluster ${node.clusterId}`,
+    `Tidemark ${VERSION} is up: node ${config.nodeId} of cluster ${node.clusterId}`,
     `  listens   ${at.join(', ')}`,
     `  data      ${config.logDirs.join(', ')}`,
-    `  try       tidemark produce hello "first record"${elsewhere}`,
-    `            tidemark consume hello${elsewhere}`,
+    `  try       ${tidemark} produce hello "first record"${elsewhere}`,
+    `            ${tidemark} consume hello${elsewhere}`,
+    '  stop      Ctrl-C',
     '',
   ].join('\n')
 }

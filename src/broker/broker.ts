@@ -121,7 +121,13 @@ export class Broker {
   /** Resolves when clients are served. Rejects with an Error that says what to do when an address cannot be had. */
   static async start(options: BrokerOptions): Promise<Broker> {
     const broker = new Broker(options)
-    await broker.#start()
+    try {
+      await broker.#start()
+    } catch (error) {
+      // A listener that was opened before another could not be.
+      await broker.stop()
+      throw error
+    }
     return broker
   }
 

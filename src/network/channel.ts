@@ -1,6 +1,7 @@
 import { assert } from '#base/assert.ts'
 import { ByteReader, ByteWriter } from '#base/bytes.ts'
 import { INT32_MAX, type Millis } from '#base/units.ts'
+import { VERSION } from '#base/version.ts'
 import { DecodeError, decode, EncodeError, encode, encodeParts } from '#protocol/codec.ts'
 import { FrameReader } from '#protocol/frame-reader.ts'
 import { ApiVersionsRequest, ApiVersionsResponse } from '#protocol/messages/api-versions.ts'
@@ -28,7 +29,7 @@ export interface ChannelOptions {
 const DEFAULTS: ChannelOptions = {
   clientId: 'tidemark',
   softwareName: 'tidemark',
-  softwareVersion: '0.1.0',
+  softwareVersion: VERSION,
   connectTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   frameBytesMax: 256 * 1024 * 1024,

@@ -203,6 +203,8 @@ export class NodeLedger {
   }
 
   committed(group: string, of: TopicPartition, offset: Offset): void {
+    // A power cut may have taken the records and left the commit; such a position does not last.
+    if (offset > (this.#partitions.get(keyOf(of))?.end ?? 0)) return
     const commits = this.#commits.get(group) ?? new Map<string, Offset>()
     this.#commits.set(group, commits)
     commits.set(keyOf(of), Math.max(commits.get(keyOf(of)) ?? 0, offset))

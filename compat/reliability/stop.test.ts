@@ -83,7 +83,8 @@ test('after a crash the next start checks the logs and says so, and the stop aft
   const client = await connect({ world, bootstrap: server.address })
   await createTopic(client, { name: TOPIC, partitions: 1 })
   const producer = await RawProducer.create(channel)
-  assert.equal((await producer.send(channel, TOPIC, 0, producer.batch(['a'], 0))).errorCode, 0)
+  const taken = async () => (await producer.send(channel, TOPIC, 0, producer.batch(['a'], 0))).errorCode === 0
+  await eventually('the new partition is led', taken)
   channel.close()
   client.close()
   const said: boolean[] = []

@@ -83,6 +83,22 @@ test('a stop after an unclean one leaves no mark while a log was not checked', a
   assert.notEqual(killed.contentOf('/a/.kafka_cleanshutdown'), undefined)
 })
 
+test('with flush.messages, what a dead process left unsynced is durable before it is served', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(options(disk, { paths: ['/a'] }))
+  await appendTo(await openPartition(folders, 0), plainBatch(0, 3, 10, T0))
+  const open = async (flushMessages: number) => {
+    const again = await LogFolders.open(options(disk.afterKill(), { paths: ['/a'] }))
+    const config = { ...LOG_CONFIG_DEFAULT, flushMessages }
+    const wanted = { topic: 'topic', topicId: TOPIC_A, partition: 0, config, fold: new LastBatchFold() }
+    const { log } = await again.open(wanted)
+    assert.equal(log.endOffset, 3)
+    return log.durableOffset
+  }
+  assert.equal(await open(1), 3)
+  assert.equal(await open(Number.POSITIVE_INFINITY), 0)
+})
+
 test('folders of another node or cluster are refused by name', async () => {
   const disk = new MemoryDisk()
   await (await LogFolders.open(options(disk))).close()

@@ -81,9 +81,13 @@ function merge(request: OffsetCommitRequest, version: number, answered: readonly
   for (const topic of answered) {
     for (const partition of topic.partitions ?? []) {
       const key = `${byId ? topic.topicId : topic.name}:${partition.partitionIndex}`
-      codes.set(key, [...(codes.get(key) ?? []), partition.errorCode ?? ErrorCode.NONE])
+      const known = codes.get(key)
+      if (known === undefined) codes.set(key, [partition.errorCode ?? ErrorCode.NONE])
+      else known.push(partition.errorCode ?? ErrorCode.NONE)
     }
   }
+  // Taken from the end, which costs the same for each.
+  for (const each of codes.values()) each.reverse()
   return request.topics
     .filter(({ partitions }) => partitions.length > 0)
     .map(({ name, topicId, partitions }) => ({
@@ -91,7 +95,7 @@ function merge(request: OffsetCommitRequest, version: number, answered: readonly
       topicId: byId ? topicId : ZERO_UUID,
       partitions: partitions.map(({ partitionIndex }) => ({
         partitionIndex,
-        errorCode: codes.get(`${byId ? topicId : name}:${partitionIndex}`)?.shift() ?? ErrorCode.UNKNOWN_SERVER_ERROR,
+        errorCode: codes.get(`${byId ? topicId : name}:${partitionIndex}`)?.pop() ?? ErrorCode.UNKNOWN_SERVER_ERROR,
       })),
     }))
 }

@@ -1,4 +1,4 @@
-import { ZERO_UUID } from '#base/uuid.ts'
+import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import type { OffsetFetchGroup, OffsetFetchGroupResponse } from '#core/group/commands.ts'
 import { offsetFetchGroups, offsetFetchResponse } from '#core/group/offsets.ts'
 import { type Call, type ServedApi, serve } from '#network/service.ts'
@@ -28,10 +28,11 @@ export function offsetFetch(broker: Broker): ServedApi {
 async function fetchGroup(broker: Broker, group: OffsetFetchGroup, call: Call): Promise<OffsetFetchGroupResponse> {
   const { image } = broker.metadata
   const byId = call.apiVersion >= 10
-  const unknown = byId ? (group.topics ?? []).filter(({ topicId }) => image.topic(topicId) === undefined) : []
+  const isUnknown = ({ topicId }: { readonly topicId: Uuid }) => byId && image.topic(topicId) === undefined
+  const unknown = (group.topics ?? []).filter(isUnknown)
   const topics =
     group.topics
-      ?.filter(topic => !unknown.includes(topic))
+      ?.filter(topic => !isUnknown(topic))
       .map(topic => (byId ? { ...topic, name: image.topic(topic.topicId)?.name ?? '' } : topic)) ?? null
   const asked: OffsetFetchGroup = { ...group, topics }
   const response = await coordinated(

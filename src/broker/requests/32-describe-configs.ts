@@ -15,19 +15,21 @@ import type { Broker } from '../broker.ts'
 export function describeConfigs(broker: Broker): ServedApi {
   return serve({
     api: API.DescribeConfigs,
-    handle: request => ({
-      results: request.resources.map((asked, _, all) => {
+    handle(request) {
+      const { resources, includeSynonyms, includeDocumentation } = request
+      const allOfAType = resources.every(({ resourceType }) => TYPES.has(resourceType))
+      const results = resources.map(asked => {
         const { resourceType, resourceName, configurationKeys } = asked
-        const found = all.every(({ resourceType }) => TYPES.has(resourceType)) ? resourceOf(broker, asked) : OF_NO_TYPE
+        const found = allOfAType ? resourceOf(broker, asked) : OF_NO_TYPE
         if ('error' in found) {
           const { error, message } = found
           return { errorCode: ErrorCode[error], errorMessage: message, resourceType, resourceName, configs: [] }
         }
-        const { includeSynonyms, includeDocumentation } = request
         const configs = describe(found, { keys: configurationKeys, includeSynonyms, includeDocumentation })
         return { errorCode: ErrorCode.NONE, errorMessage: '', resourceType, resourceName, configs }
-      }),
-    }),
+      })
+      return { results }
+    },
   })
 }
 

@@ -33,14 +33,20 @@ export function offsetDelete(broker: Broker): ServedApi {
         async () => {
           const { response } = await broker.groups.ask(request.groupId, call.caller, command)
           if ((response.errorCode ?? 0) !== 0) return response
+          const others = new Map<string, (typeof missing)[number]>()
+          for (const topic of missing) {
+            const known = others.get(topic.name)
+            if (known === undefined) others.set(topic.name, topic)
+            else for (const partition of topic.partitions) known.partitions.push(partition)
+          }
           const topics = (response.topics ?? []).map(topic => {
-            const gone = missing.find(({ name }) => name === topic.name)
+            const gone = others.get(topic.name ?? '')
+            others.delete(topic.name ?? '')
             return gone === undefined
               ? topic
               : { ...topic, partitions: [...(topic.partitions ?? []), ...gone.partitions] }
           })
-          const others = missing.filter(({ name }) => topics.every(topic => topic.name !== name))
-          return { ...response, topics: [...topics, ...others] }
+          return { ...response, topics: [...topics, ...others.values()] }
         },
         error => ({ errorCode: ErrorCode[error] }),
       )

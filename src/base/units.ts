@@ -14,4 +14,3 @@ export const MiB = 1024 * KiB
 export const GiB = 1024 * MiB
 
 export const INT32_MAX = 2_147_483_647
-export const INT32_MIN = -2_147_483_648

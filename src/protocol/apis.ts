@@ -295,8 +295,6 @@ export const API = {
   ),
 }
 
-export type ApiName = keyof typeof API
-
 /** The same in order of keys. */
 export const APIS: readonly Api[] = Object.values(API)
 

@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseProperties } from './properties.ts'
 import { type ConfigSources, formatConfigErrors, serverConfig } from './server.ts'
-import { internalMinInsync, internalReplicationFactor } from './settings.ts'
 
 const config = (sources: ConfigSources) => {
   const result = serverConfig(sources)
@@ -138,17 +137,6 @@ test('listeners', () => {
       ['::1', 0],
       ['127.0.0.1', 0],
     ],
-  )
-})
-
-test('internal topics never ask for more copies than there are brokers', () => {
-  assert.deepEqual(
-    [1, 2, 3, 5].map(brokers => internalReplicationFactor(3, brokers)),
-    [1, 2, 3, 3],
-  )
-  assert.deepEqual(
-    [1, 2, 3].map(copies => internalMinInsync(2, copies)),
-    [1, 1, 2],
   )
 })
 

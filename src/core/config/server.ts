@@ -3,10 +3,10 @@ import { brokerRules, unsupportedValue } from './broker-alter.ts'
 import { BrokerConfigs } from './broker-configs.ts'
 import { checkValue, invalidValue, unknownKey } from './definition.ts'
 import { environmentSettings, overrideSetting, type Setting } from './environment.ts'
+import { ipOverrides } from './ip-overrides.ts'
 import { type Endpoint, type Listener, parseEndpoint, parseProtocolMap, parseVoter, type Voter } from './listeners.ts'
 import { parseProperties } from './properties.ts'
 import { REMOVED_CONFIGS } from './removed.ts'
-import { ipOverrides } from './settings.ts'
 import { TOPIC_CONFIGS } from './topic.ts'
 
 /** Where a node's configuration comes from. Later ones win: file, environment, `--override`, flags of their own. */

@@ -94,7 +94,3 @@ export function assignorByName(name: string): Assignor {
   assert(assignor !== undefined, `there is no assignor "${name}"`)
   return assignor
 }
-
-export function assignorNames(): string[] {
-  return ASSIGNORS.map(assignor => assignor.name)
-}

@@ -1,7 +1,6 @@
 /** What a configuration belongs to, by Kafka's numbers in requests and records. */
 export const CONFIG_TOPIC = 2
 export const CONFIG_BROKER = 4
-export const CONFIG_BROKER_LOGGER = 8
 export const CONFIG_CLIENT_METRICS = 16
 export const CONFIG_GROUP = 32
 

@@ -28,7 +28,3 @@ export function topicNameProblem(name: string): string | undefined {
 export function collisionKey(name: string): string | undefined {
   return /[._]/.test(name) ? name.replaceAll('.', '_') : undefined
 }
-
-export function isValidTopicName(name: string): boolean {
-  return topicNameProblem(name) === undefined
-}

@@ -1,6 +1,7 @@
 import type { Millis, NodeId } from '#base/units.ts'
 import { uuidFromRandom } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
+import { ipOverrides } from '#core/config/ip-overrides.ts'
 import type { ServerConfig } from '#core/config/server.ts'
 import { resolveTopic } from '#core/config/topic.ts'
 import type { GroupConfig } from '#core/group/config.ts'
@@ -278,6 +279,7 @@ export class Broker {
             idleMs: config.broker.number('connections.max.idle.ms'),
             connectionsMax: config.broker.number('max.connections'),
             connectionsPerHostMax: config.broker.number('max.connections.per.ip'),
+            connectionsOfHostMax: ipOverrides(config.broker.string('max.connections.per.ip.overrides') ?? ''),
           },
           world.network,
           world.clock,

@@ -16,6 +16,8 @@ export interface ServerOptions {
   readonly connectionsMax: number
   /** max.connections.per.ip */
   readonly connectionsPerHostMax: number
+  /** max.connections.per.ip.overrides: other limits for single addresses. */
+  readonly connectionsOfHostMax?: ReadonlyMap<string, number>
 }
 
 /** Frames' memory that is kept for reuse by all connections of a listener. */
@@ -65,7 +67,9 @@ export class Server {
   accept(socket: Socket): void {
     const host = socket.remote.host
     const fromHost = this.#perHost.get(host) ?? 0
-    if (this.#connections.size >= this.#options.connectionsMax || fromHost >= this.#options.connectionsPerHostMax) {
+    const { connectionsMax, connectionsPerHostMax, connectionsOfHostMax } = this.#options
+    const fromHostMax = connectionsOfHostMax?.get(host) ?? connectionsPerHostMax
+    if (this.#connections.size >= connectionsMax || fromHost >= fromHostMax) {
       if (this.#refusalsLogged++ % 1000 === 0) {
         this.#log.warn(
           { listener: this.name, remote: host, connections: this.#connections.size, fromHost },

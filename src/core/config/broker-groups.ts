@@ -202,7 +202,6 @@ export const GROUPS_CONFIGS: readonly ConfigDefinition[] = [
     5242880,
     'Bytes that are read at once when the offsets of a partition are loaded.',
     atLeast(1),
-    works,
   ),
   short(
     'offsets.topic.replication.factor',
@@ -241,13 +240,7 @@ export const GROUPS_CONFIGS: readonly ConfigDefinition[] = [
     atLeast(1),
     works,
   ),
-  int(
-    'offsets.commit.timeout.ms',
-    5000,
-    'Milliseconds in which a commit must have reached its replicas.',
-    atLeast(1),
-    works,
-  ),
+  int('offsets.commit.timeout.ms', 5000, 'Milliseconds in which a commit must have reached its replicas.', atLeast(1)),
   int(
     'share.coordinator.state.topic.num.partitions',
     50,

@@ -187,7 +187,6 @@ export const LOG_CONFIGS: readonly ConfigDefinition[] = [
     60000,
     'Milliseconds between two writes of the first offsets of the logs.',
     atLeast(0),
-    works,
   ),
   boolean('log.preallocate', false, 'Reserve the whole space of a segment when it is opened.', clusterWide),
   string(
@@ -220,7 +219,6 @@ export const LOG_CONFIGS: readonly ConfigDefinition[] = [
     'Milliseconds after the start at which housekeeping of the logs begins.',
     atLeast(0),
     internal,
-    works,
   ),
   long(
     'log.dir.failure.timeout.ms',
@@ -234,7 +232,6 @@ export const LOG_CONFIGS: readonly ConfigDefinition[] = [
     'Logs of one folder that are recovered side by side after an unclean stop.',
     atLeast(1),
     clusterWide,
-    works,
   ),
   int(
     'num.replica.alter.log.dirs.threads',

@@ -100,19 +100,16 @@ export const NETWORK_CONFIGS: readonly ConfigDefinition[] = [
     50,
     'Connections that the operating system keeps waiting until they are accepted.',
     atLeast(1),
-    works,
   ),
   long(
     'socket.connection.setup.timeout.ms',
     10000,
     'Milliseconds that this node gives an outgoing connection at the first attempt.',
-    works,
   ),
   long(
     'socket.connection.setup.timeout.max.ms',
     30000,
     'Milliseconds that the time for an outgoing connection grows to while attempts fail.',
-    works,
   ),
   int(
     'max.connections',
@@ -133,7 +130,7 @@ export const NETWORK_CONFIGS: readonly ConfigDefinition[] = [
   string(
     'max.connections.per.ip.overrides',
     '',
-    'Other limits for single addresses or host names: pairs `host:count`, separated by commas.',
+    'Other limits for single addresses: pairs `host:count`, separated by commas.',
     clusterWide,
     works,
   ),
@@ -166,7 +163,6 @@ export const NETWORK_CONFIGS: readonly ConfigDefinition[] = [
     'queued.max.request.bytes',
     -1,
     'Bytes of all requests that are in work; beyond, connections are not read from. -1 is no limit of its own.',
-    works,
   ),
   int('num.network.threads', 3, 'Threads for the network. One event loop does this here.', atLeast(1), clusterWide),
   int('num.io.threads', 8, 'Threads for requests. One event loop does this here.', atLeast(1), clusterWide),
@@ -175,7 +171,6 @@ export const NETWORK_CONFIGS: readonly ConfigDefinition[] = [
     'request.timeout.ms',
     30000,
     'Milliseconds that this node waits for the answer to a request that it sends itself.',
-    works,
   ),
   int(
     'message.max.bytes',
@@ -204,7 +199,6 @@ export const NETWORK_CONFIGS: readonly ConfigDefinition[] = [
     2000,
     'Partitions that one DescribeTopicPartitions answers with.',
     atLeast(1),
-    works,
   ),
   int(
     'fetch.purgatory.purge.interval.requests',

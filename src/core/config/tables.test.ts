@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { BROKER_CONFIGS, brokerConfigChain, brokerDefinition } from './broker.ts'
 import { CLIENT_METRICS_CONFIGS } from './client-metrics.ts'
 import { type ConfigDefinition, type ConfigTable, checkValue } from './definition.ts'
@@ -95,4 +96,19 @@ test('a key with the prefix of a listener has the definition and the chain of th
     'log.retention.minutes',
     'log.retention.hours',
   ])
+})
+
+test('a broker setting that is said to work is read by some part', () => {
+  const root = fileURLToPath(new URL('../../', import.meta.url))
+  const texts = globSync('**/*.ts', { cwd: root })
+    .filter(path => !path.endsWith('.test.ts') && !/core.config.(?:broker-|group|removed)/.test(path))
+    .map(path => readFileSync(`${root}/${path}`, 'utf8'))
+  const text = texts.join('')
+  const unread = [...BROKER_CONFIGS.values()].filter(
+    ({ implemented, name }) => implemented && !text.includes(`'${name}'`),
+  )
+  assert.deepEqual(
+    unread.map(({ name }) => name),
+    [],
+  )
 })

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Clock, Listener, Logger, Network, Socket } from '#world/world.ts'
+import { DEFAULT_CONNECTION_LIMITS } from './connection.ts'
+import { Server, type ServerOptions } from './server.ts'
+
+const clock: Clock = { now: () => 0, monotonic: () => 0, after: () => ({ cancel() {} }), soon: run => run() }
+const log: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => log }
+
+async function listen(limits: Partial<ServerOptions>) {
+  let accept: (socket: Socket) => void = () => {}
+  const address = { host: '127.0.0.1', port: 1 }
+  const network = {
+    listen: async (_address: unknown, take: (socket: Socket) => void): Promise<Listener> => {
+      accept = take
+      return { address, close: async () => {} }
+    },
+  } as unknown as Network
+  const options = {
+    name: 'PLAINTEXT',
+    address,
+    service: new Map(),
+    limits: DEFAULT_CONNECTION_LIMITS,
+    idleMs: 0,
+    connectionsMax: 100,
+    connectionsPerHostMax: 100,
+    ...limits,
+  }
+  const server = await Server.listen(options, network, clock, log)
+  const dial = (host: string, times: number): number => {
+    const before = server.connections
+    for (let count = 0; count < times; count++) {
+      const remote = { host, port: count }
+      accept({ local: address, remote, attach() {}, destroy() {} } as unknown as Socket)
+    }
+    return server.connections - before
+  }
+  return { server, dial }
+}
+
+test('connections are limited together, by address, and for single addresses by their own limit', async () => {
+  const connectionsOfHostMax = new Map([
+    ['10.0.0.1', 5],
+    ['10.0.0.2', 0],
+  ])
+  const { dial } = await listen({ connectionsMax: 9, connectionsPerHostMax: 3, connectionsOfHostMax })
+  assert.equal(dial('10.0.0.1', 10), 5)
+  assert.equal(dial('10.0.0.2', 10), 0)
+  assert.equal(dial('10.0.0.3', 10), 3)
+  assert.equal(dial('10.0.0.4', 10), 1)
+})

@@ -20,11 +20,9 @@ function batch(key: Buffer, value: Buffer | null): Buffer {
   return builder.build()
 }
 
-test('records that are no state of groups are left out with a line that says where, and the others count', async () => {
-  const clock = new ManualClock()
-  const lines = new LinesLogger()
+async function ledPartition(clock: ManualClock, lines: LinesLogger, disk = new MemoryDisk()): Promise<Partition> {
   const log = await Log.open({
-    disk: new MemoryDisk(),
+    disk,
     clock,
     log: lines,
     folder: '/data/__consumer_offsets-0',
@@ -36,39 +34,80 @@ test('records that are no state of groups are left out with a line that says whe
   })
   const partition = new Partition('id', '__consumer_offsets', 0, log, new ProducerStates(), 0)
   partition.lead(1, 0, [1], { minInSync: 1 })
+  return partition
+}
+
+/** The groups that the shard knows once it answers, or undefined while it does not. */
+async function groupsOf(shard: ShardRunner): Promise<(string | undefined)[] | undefined> {
+  const command = (call: number) => {
+    const request = { statesFilter: [], typesFilter: [] }
+    return { kind: 'ListGroups', call, version: 5, request } as const
+  }
+  for (let turn = 0; turn < 20; turn++) {
+    await new Promise(setImmediate)
+    const reply = await shard.submit(command, () => () => {}).catch(() => undefined)
+    if (reply?.kind === 'ListGroups') return (reply.response.groups ?? []).map(({ groupId }) => groupId)
+  }
+  return undefined
+}
+
+const KNOWN = encodeEntry({
+  kind: 'GroupMetadata',
+  group: 'known',
+  value: { protocolType: '', generation: 0, protocol: null, leader: null, currentStateTimestamp: TIME, members: [] },
+})
+
+test('records that are no state of groups are left out with a line that says where, and the others count', async () => {
+  const clock = new ManualClock()
+  const lines = new LinesLogger()
+  const partition = await ledPartition(clock, lines)
   const good = encodeEntry({ kind: 'GroupMetadata', group: 'good', value: null })
-  const known = encodeEntry({
-    kind: 'GroupMetadata',
-    group: 'known',
-    value: { protocolType: '', generation: 0, protocol: null, leader: null, currentStateTimestamp: TIME, members: [] },
-  })
-  const opaque = batch(known.key, known.value)
   // Says that it is gzip; the checksum is right.
   const builder = new BatchBuilder()
   builder.append(TIME, Buffer.from('x'), null)
   const broken = builder.build()
   broken.writeInt16BE(1, 21)
-  for (const each of [batch(Buffer.from([0, 2, 9]), null), batch(good.key, Buffer.from([0, 99])), broken, opaque]) {
+  for (const each of [
+    batch(Buffer.from([0, 2, 9]), null),
+    batch(good.key, Buffer.from([0, 99])),
+    broken,
+    batch(KNOWN.key, KNOWN.value),
+  ]) {
     await new Promise(resolve => partition.produce(each, 0, each.length, 1, { settle: resolve }))
   }
 
   const around = { clock, deadlines: new Deadlines(clock), log: lines, config: DEFAULT_GROUP_CONFIG }
   const shard = new ShardRunner(partition, around)
-  const list = () =>
-    shard.submit(
-      call => ({ kind: 'ListGroups', call, version: 5, request: { statesFilter: [], typesFilter: [] } }),
-      () => () => {},
-    )
-  let answer: unknown
-  for (let turn = 0; turn < 20 && answer === undefined; turn++) {
-    await new Promise(setImmediate)
-    answer = await list().catch(() => undefined)
-  }
-  assert.deepEqual((answer as { response: { groups: { groupId: string }[] } }).response.groups[0]?.groupId, 'known')
+  assert.deepEqual(await groupsOf(shard), ['known'])
   const complaints = lines.lines.filter(line => line.startsWith('error '))
   assert.deepEqual(
     complaints.map(line => /"offset":(\d+)/.exec(line)?.[1]),
     ['0', '1', '2'],
   )
+  shard.stop()
+})
+
+test('what an earlier leader appended and is not stored yet is waited for', async () => {
+  const clock = new ManualClock()
+  const lines = new LinesLogger()
+  const disk = new MemoryDisk()
+  const partition = await ledPartition(clock, lines, disk)
+  const slow = Promise.withResolvers<void>()
+  const open = disk.open.bind(disk)
+  disk.open = async (path, how) => {
+    await slow.promise
+    return await open(path, how)
+  }
+  const appended = batch(KNOWN.key, KNOWN.value)
+  partition.produce(appended, 0, appended.length, -1, { settle: () => {} })
+  partition.resign(-1, 1)
+  partition.lead(1, 2, [1], { minInSync: 1 })
+  const around = { clock, deadlines: new Deadlines(clock), log: lines, config: DEFAULT_GROUP_CONFIG }
+  const shard = new ShardRunner(partition, around)
+  assert.equal(await groupsOf(shard), undefined)
+  slow.resolve()
+  for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+  clock.advance(1000)
+  assert.deepEqual(await groupsOf(shard), ['known'])
   shard.stop()
 })

@@ -183,6 +183,11 @@ export class ShardRunner {
     if (this.#stopped) return
     const life = ++this.#life
     const { log } = this.#partition
+    // What an earlier leader appended and is not stored yet is a part of the state.
+    if (log.failure === undefined && log.nextOffset > log.endOffset) {
+      this.#around.deadlines.after(RELOAD_AFTER_MS, () => void this.#load())
+      return
+    }
     const started = this.#around.clock.monotonic()
     const shard = new GroupShard(this.#around.config)
     let records = 0

@@ -4,6 +4,7 @@ import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import type { ListOffsetsRequest, ListOffsetsResponse } from '#protocol/messages/list-offsets.ts'
 import type { InputOf } from '#protocol/schema.ts'
+import { RecordsError } from '#records/records-error.ts'
 import type { TimestampOffset } from '#storage/log.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Broker } from '../broker.ts'
@@ -97,8 +98,9 @@ async function answer(
     const epoch = version >= 4 ? { leaderEpoch } : {}
     return { partitionIndex, errorCode: ErrorCode.NONE, timestamp, offset, ...epoch }
   } catch (error) {
-    if (!(error instanceof StorageError)) throw error
-    return refused(partitionIndex, 'KAFKA_STORAGE_ERROR')
+    // Compressed batches are taken unread, so the first who opens one may find it broken.
+    if (!(error instanceof StorageError) && !(error instanceof RecordsError)) throw error
+    return refused(partitionIndex, error.code)
   }
 }
 

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ByteReader } from '#base/bytes.ts'
+import { API } from '#protocol/apis.ts'
+import { decode, encodeToBuffer } from '#protocol/codec.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import { RecordsError } from '#records/records-error.ts'
+import type { Broker } from '../broker.ts'
+import { listOffsets } from './02-list-offsets.ts'
+
+const VERSION = 7
+
+test('a batch that cannot be opened is an error of its partition, not of the connection', async () => {
+  const partition = {
+    leads: true,
+    leaderEpoch: 0,
+    highWatermark: 9,
+    checkEpoch: () => undefined,
+    log: { offsetForTimestamp: async () => Promise.reject(new RecordsError('UNKNOWN_SERVER_ERROR', 'no gzip stream')) },
+  }
+  const broker = { partitions: { find: () => partition } } as unknown as Broker
+  const topics = [
+    { name: 'topic', partitions: [0, -1].map((timestamp, partitionIndex) => ({ partitionIndex, timestamp })) },
+  ]
+  const bytes = encodeToBuffer(API.ListOffsets.request, VERSION, { replicaId: -1, topics })
+  const request = decode(API.ListOffsets.request, VERSION, new ByteReader(bytes))
+  const answer = await listOffsets(broker).handle(request, { apiVersion: VERSION } as never)
+  const [topic] = (answer as { topics: { partitions: { errorCode: number; offset: number }[] }[] }).topics
+  assert.deepEqual(
+    topic?.partitions.map(({ errorCode, offset }) => [errorCode, offset]),
+    [
+      [ErrorCode.UNKNOWN_SERVER_ERROR, -1],
+      [ErrorCode.NONE, 9],
+    ],
+  )
+})

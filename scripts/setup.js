@@ -88,7 +88,7 @@ if (mode !== undefined) {
   // npm passes a signal on to its shell, which ends without telling us; without this a node would run on unseen.
   const parent = process.ppid
   const orphaned = setInterval(() => {
-    if (process.ppid === parent) return
+    if (process.ppid === parent || process.env.npm_lifecycle_event === undefined) return
     clearInterval(orphaned)
     child.kill('SIGTERM')
   }, 500)

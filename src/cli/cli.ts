@@ -1,4 +1,5 @@
 import { Command, CommanderError, Option } from 'commander'
+import { VERSION } from '#base/version.ts'
 import { ClientError } from '#client/errors.ts'
 import { UsageError } from './context.ts'
 import { remark } from './output.ts'
@@ -6,7 +7,6 @@ import { remark } from './output.ts'
 export interface CliDoors {
   /** Runs a node with the arguments behind `start`, until it is stopped; returns the exit code. */
   readonly start: (args: readonly string[]) => Promise<number>
-  readonly version?: string
 }
 
 export const EXIT_OK = 0
@@ -53,7 +53,8 @@ TIDEMARK_BOOTSTRAP sets the address for all commands. Every command takes --help
 Exit codes: 0 it worked, 1 it failed, 2 the command was not understood.`
 
 /** Runs one command line (without the program's name) and returns the exit code. Never rejects. */
-export async function runCli(argv: readonly string[], doors: CliDoors): Promise<number> {
+export async function runCli(given: readonly string[], doors: CliDoors): Promise<number> {
+  const argv = withoutHelpWord(given)
   // A reader that has seen enough, such as head, is no failure.
   process.stdout.on('error', error => {
     if ('code' in error && error.code === 'EPIPE') process.exit(EXIT_OK)
@@ -65,6 +66,7 @@ export async function runCli(argv: readonly string[], doors: CliDoors): Promise<
     if (name === 'start') return await doors.start(argv.filter((_, at) => at !== argv.indexOf('start')))
     const wanted = COMMANDS.filter(command => command.name === name)
     const program = await buildProgram(wanted, doors)
+    if (json) silenceErrors(program)
     if (argv.length === 0) {
       program.outputHelp()
       return EXIT_USAGE
@@ -80,7 +82,7 @@ export async function runCli(argv: readonly string[], doors: CliDoors): Promise<
 export async function buildProgram(wanted: readonly (typeof COMMANDS)[number][], doors: CliDoors): Promise<Command> {
   const program = new Command('tidemark')
     .description('A distributed, replicated commit log that speaks the Kafka protocol.')
-    .version(doors.version ?? '0.1.0')
+    .version(VERSION)
     .addOption(
       new Option('-b, --bootstrap <addresses>', 'brokers to dial first: host:port, several by commas')
         .env('TIDEMARK_BOOTSTRAP')
@@ -112,12 +114,23 @@ function overrideExit(command: Command): void {
   for (const each of command.commands) overrideExit(each)
 }
 
+/** With --json what is wrong with a command is told by {@link report}, as an object. */
+function silenceErrors(command: Command): void {
+  command.configureOutput({ outputError: () => {} }).showHelpAfterError(false)
+  for (const each of command.commands) silenceErrors(each)
+}
+
+/** `help topics create` asks for what `topics create --help` says. */
+function withoutHelpWord(argv: readonly string[]): readonly string[] {
+  const words = argv.slice(1).filter(word => !word.startsWith('-'))
+  return argv[0] === 'help' && words.length > 0 ? [...words, '--help'] : argv
+}
+
 /** The word that names the command: the first that is no option and no option's value. */
 function firstWord(argv: readonly string[]): string | undefined {
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at] ?? ''
     if (word === '-b' || word === '--bootstrap' || word === '--timeout') at++
-    else if (word === 'help') continue
     else if (!word.startsWith('-')) return word
   }
   return undefined
@@ -125,12 +138,20 @@ function firstWord(argv: readonly string[]): string | undefined {
 
 function report(error: unknown, json: boolean): number {
   if (error instanceof CommanderError) {
-    // Help and version were printed, and so was what is wrong.
+    // Help and version were printed, and without --json so was what is wrong.
+    if (json && error.exitCode !== 0) {
+      const message = error.message.replace(/^error: /, '').replaceAll(/\s+/g, ' ')
+      remark(JSON.stringify({ error: { code: 'USAGE', message, retriable: false } }))
+    }
     return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE
   }
   if (error instanceof UsageError) {
-    remark(`error: ${error.message}`)
-    if (error.hint !== undefined) remark(`hint: ${error.hint}`)
+    const { message, hint } = error
+    if (json) remark(JSON.stringify({ error: { code: 'USAGE', message, retriable: false, hint } }))
+    else {
+      remark(`error: ${message}`)
+      if (hint !== undefined) remark(`hint: ${hint}`)
+    }
     return EXIT_USAGE
   }
   if (!(error instanceof ClientError)) throw error

@@ -8,6 +8,11 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2))
 }
 
+/** `1 member`, `2 members`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
 /** A remark that is no result: to standard error, so that results can be piped on. */
 export function remark(line: string): void {
   process.stderr.write(`${line}\n`)

@@ -49,6 +49,7 @@ const HINTS: Partial<Record<ErrorName, string>> = {
   GROUP_SUBSCRIBED_TO_TOPIC: 'stop the consumers that subscribe to the topic first',
   KAFKA_STORAGE_ERROR: "see the broker's log: its disk is full or failing",
   UNSUPPORTED_VERSION: 'the broker is older or newer than this feature',
+  MISMATCHED_ENDPOINT_TYPE: 'this is the port of a controller: give that of a broker',
   INVALID_RECORD: 'a compacted topic takes only records with a key',
 }
 
@@ -78,7 +79,7 @@ const CHANNEL_CODES: Record<ChannelErrorCode, { code: ErrorName | LocalErrorName
     'timed-out': {
       code: 'TIMED_OUT',
       retriable: true,
-      hint: 'a firewall may swallow the packets, or the broker is overloaded; `tidemark doctor` looks closer',
+      hint: 'a firewall may swallow the packets, the broker may be starting or overloaded, or no broker listens there; `tidemark doctor` looks closer',
     },
     closed: {
       code: 'CONNECTION_FAILED',
@@ -86,8 +87,16 @@ const CHANNEL_CODES: Record<ChannelErrorCode, { code: ErrorName | LocalErrorName
       hint: 'a port that expects TLS or another protocol closes connections like this',
     },
     overloaded: { code: 'TIMED_OUT', retriable: true },
-    protocol: { code: 'PROTOCOL_BROKEN', retriable: false, hint: 'this port does not seem to be a Kafka listener' },
-    'unsupported-version': { code: 'UNSUPPORTED_VERSION', retriable: false },
+    protocol: {
+      code: 'PROTOCOL_BROKEN',
+      retriable: false,
+      hint: 'no broker listens there, or one that expects TLS: check the port',
+    },
+    'unsupported-version': {
+      code: 'UNSUPPORTED_VERSION',
+      retriable: false,
+      hint: 'the broker is older or newer than this feature, or this is the port of a controller: give that of a broker',
+    },
     unsendable: { code: 'UNSUPPORTED_VERSION', retriable: false },
   }
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { describeCluster, describeLogDirs, describeQuorum, type QuorumDescription } from '#client/admin/cluster.ts'
 import { ClientError } from '#client/client.ts'
-import { wantsJson, withClient } from '../context.ts'
+import { existingTopic, wantsJson, withClient } from '../context.ts'
 import { bytes, duration, print, printJson, table } from '../output.ts'
 
 export function command(program: Command): void {
@@ -39,7 +39,10 @@ export function command(program: Command): void {
     .command('log-dirs [topic]')
     .description('show the data folders of the brokers and how full they are')
     .action(async (topic: string | undefined, _options: object, self: Command) => {
-      const dirs = await withClient(self, client => describeLogDirs(client, topic))
+      const dirs = await withClient(self, async client => {
+        if (topic !== undefined) await existingTopic(client, topic)
+        return await describeLogDirs(client, topic)
+      })
       if (wantsJson(self)) {
         printJson(dirs.map(dir => ({ ...dir, error: dir.error?.code ?? null })))
         return

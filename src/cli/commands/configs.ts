@@ -19,7 +19,7 @@ Examples:
   tidemark configs describe topic orders --all             everything
   tidemark configs set topic orders retention.ms=3600000
   tidemark configs delete topic orders retention.ms        back to the default
-  tidemark configs set broker default log.retention.hours=24    for all brokers`,
+  tidemark configs set broker default log.retention.ms=86400000    for all brokers`,
     )
 
   configs
@@ -38,15 +38,19 @@ Examples:
         const entries = await withClient(self, async client => {
           const resource = await resourceOf(client, type, name)
           const documentation = options.docs === true
-          return await describeConfigs(client, resource, {
+          const found = await describeConfigs(client, resource, {
             documentation,
             ...(settings.length > 0 ? { names: settings } : {}),
           })
+          const missing = settings.find(setting => !found.some(({ name: known }) => known === setting))
+          // The default of all brokers holds only what somebody set.
+          if (missing !== undefined && resource.name !== '') await refuseUnknown(client, resource, [missing])
+          return found
         })
         const every = options.all === true || settings.length > 0
-        const shown = entries.filter(({ source }) => every || (source !== 'default' && source !== 'static'))
+        const shown = entries.filter(({ source }) => every || source !== 'default')
         if (wantsJson(self)) printJson(shown)
-        else if (shown.length === 0) print(`${type} "${name}" has only default settings (--all shows them)`)
+        else if (shown.length === 0) print(`${resourceName(type, name)} has only default settings (--all shows them)`)
         else if (options.docs === true) {
           for (const each of shown)
             print(`${each.name} = ${shownValue(each)}  (${each.source}, ${each.type})\n  ${each.documentation ?? ''}`)
@@ -99,6 +103,8 @@ async function change(
 ): Promise<void> {
   await withClient(self, async client => {
     const resource = await resourceOf(client, type, name)
+    const deleted = changes.filter(({ op }) => op === 'delete').map(each => each.name)
+    if (resource.name !== '') await refuseUnknown(client, resource, deleted)
     try {
       await alterConfigs(client, resource, changes, { validateOnly: dryRun })
     } catch (error) {
@@ -106,7 +112,22 @@ async function change(
     }
   })
   if (wantsJson(self)) printJson({ type, name, changed: !dryRun })
-  else print(dryRun ? `${type} "${name}" could be changed so` : `changed ${type} "${name}"`)
+  else print(dryRun ? `${resourceName(type, name)} could be changed so` : `changed ${resourceName(type, name)}`)
+}
+
+function resourceName(type: string, name: string): string {
+  return type.startsWith('broker') && name === 'default' ? 'the default of all brokers' : `${type} "${name}"`
+}
+
+/** A setting that the resource does not know is most likely a typing error, which brokers let pass where none is set. */
+async function refuseUnknown(client: Client, resource: ConfigResource, settings: readonly string[]): Promise<void> {
+  if (settings.length === 0) return
+  const known = (await describeConfigs(client, resource)).map(each => each.name)
+  const unknown = settings.find(setting => !known.includes(setting))
+  if (unknown === undefined) return
+  const near = nearest(unknown, known)
+  const hint = near === undefined ? 'see them all with --all' : `did you mean "${near}"?`
+  throw new ClientError('INVALID_CONFIG', `a ${resource.type} has no setting "${unknown}"`, { errorCode: 40, hint })
 }
 
 async function withNearestSetting(
@@ -119,7 +140,7 @@ async function withNearestSetting(
   const known = (await describeConfigs(client, resource)).map(each => each.name)
   const unknown = changes.find(each => !known.includes(each.name))
   const near = unknown === undefined ? undefined : nearest(unknown.name, known)
-  if (near === undefined) return error
+  if (near === undefined || error.message.includes(near)) return error
   const { errorCode = 40 } = error
   return new ClientError(error.code, error.message, { errorCode, hint: `did you mean "${near}"?` })
 }

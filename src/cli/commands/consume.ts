@@ -4,7 +4,7 @@ import type { Client, Topic } from '#client/client.ts'
 import { type ConsumedRecord, Consumer, type OffsetSpec } from '#client/consumer.ts'
 import { type PlaceText, parsePlace, wholeNumber } from '../arguments.ts'
 import { existingTopic, UsageError, wantsJson, withClient } from '../context.ts'
-import { print } from '../output.ts'
+import { print, remark } from '../output.ts'
 
 interface ConsumeOptions {
   readonly fromBeginning?: boolean
@@ -169,13 +169,19 @@ async function startOffsets(
 ): Promise<(partition: number) => number | OffsetSpec> {
   if (typeof place === 'string' || 'timestamp' in place) return () => place
   const { offset } = place
-  if (offset >= 0) return () => offset
   const ask = async (spec: OffsetSpec): Promise<Map<number, number>> => {
     const wanted = chosen.map(({ partition }) => ({ topic: name, partition, spec }))
     return new Map((await listOffsets(client, wanted)).map(each => [each.partition, each.offset]))
   }
   const [first, end] = await Promise.all([ask('earliest'), ask('latest')])
-  return partition => Math.max(first.get(partition) ?? 0, (end.get(partition) ?? 0) + offset)
+  const wanted = (partition: number): number => (offset < 0 ? (end.get(partition) ?? 0) + offset : offset)
+  const within = (partition: number): number =>
+    Math.min(Math.max(first.get(partition) ?? 0, wanted(partition)), end.get(partition) ?? 0)
+  if (offset > 0 && chosen.every(({ partition }) => (end.get(partition) ?? 0) < offset)) {
+    const last = Math.max(...end.values())
+    remark(`nothing is at offset ${offset} yet: the log ends at ${last}`)
+  }
+  return within
 }
 
 function placeOf({ from, fromBeginning, follow }: ConsumeOptions): PlaceText {

@@ -10,9 +10,9 @@ import {
 } from '#client/admin/groups.ts'
 import { listOffsets, type OffsetSpec } from '#client/admin/offsets.ts'
 import { type Client, ClientError } from '#client/client.ts'
-import { collect, parsePlace } from '../arguments.ts'
+import { collect, parsePlace, wholeNumber } from '../arguments.ts'
 import { existingTopic, nearest, UsageError, wantsJson, withClient } from '../context.ts'
-import { duration, print, printJson, table } from '../output.ts'
+import { counted, duration, print, printJson, remark, table } from '../output.ts'
 
 interface ResetOptions {
   readonly topic?: readonly string[]
@@ -35,7 +35,8 @@ export function command(program: Command): void {
     .description('list groups')
     .option('--state <state>', 'only those in a state: Stable, Empty, ...; may be repeated', collect)
     .action(async (options: { state?: readonly string[] }, self: Command) => {
-      const found = await withClient(self, client => listGroups(client, { states: options.state ?? [] }))
+      const states = (options.state ?? []).map(stateOf)
+      const found = await withClient(self, client => listGroups(client, { states }))
       if (wantsJson(self)) printJson(found)
       else if (found.length === 0) print('no groups')
       else
@@ -60,13 +61,13 @@ export function command(program: Command): void {
         return
       }
       const { state, protocol, members } = description
-      print(`${group}  ${state}${protocol === '' ? '' : `, ${protocol}`}, ${members.length} members`)
+      print(`${group}  ${state}${protocol === '' ? '' : `, ${protocol}`}, ${counted(members.length, 'member')}`)
       for (const member of members) {
         const held = member.assignment.map(({ topic, partition }) => `${topic}-${partition}`).join(' ')
         print(`  ${member.memberId}  ${member.host}  ${held === '' ? 'nothing' : held}`)
       }
       if (lags.length === 0) {
-        print('nothing is committed')
+        print(members.length === 0 ? 'nothing is committed' : 'no member has partitions yet, and nothing is committed')
         return
       }
       const rows = lags.map(each => [
@@ -108,8 +109,16 @@ Examples:
         if (options.dryRun !== true) await commitReset(client, group, planned)
         return planned
       })
-      if (wantsJson(self)) printJson({ group, dryRun: options.dryRun === true, offsets: changes })
+      if (wantsJson(self))
+        printJson({
+          group,
+          dryRun: options.dryRun === true,
+          offsets: changes.map(({ wanted: _, ...change }) => change),
+        })
       else {
+        const cut = changes.filter(each => each.offset !== each.wanted).length
+        if (cut > 0)
+          remark(`${counted(cut, 'partition')} did not reach as far: set to the first or the end offset there`)
         const rows = changes.map(each => [each.topic, each.partition, each.before, each.offset])
         print(table(['TOPIC', 'PARTITION', 'BEFORE', options.dryRun === true ? 'WOULD BE' : 'NOW'], rows))
       }
@@ -134,6 +143,27 @@ Examples:
     })
 }
 
+const STATES = [
+  'Stable',
+  'Empty',
+  'PreparingRebalance',
+  'CompletingRebalance',
+  'Assigning',
+  'Reconciling',
+  'NotReady',
+  'Dead',
+]
+
+function stateOf(text: string): string {
+  const known = STATES.find(state => state.toLowerCase() === text.toLowerCase())
+  if (known !== undefined) return known
+  const near = nearest(text, STATES)
+  throw new UsageError(
+    `groups have no state "${text}"`,
+    near ? `did you mean "${near}"?` : `states: ${STATES.join(', ')}`,
+  )
+}
+
 async function existingGroup(client: Client, group: string): Promise<GroupDescription> {
   try {
     return await describeGroup(client, group)
@@ -151,9 +181,10 @@ async function withNearestGroup(client: Client, group: string, error: unknown): 
 }
 
 interface Lag extends Place {
-  readonly committed: number
-  readonly end: number
-  readonly lag: number
+  /** null: nothing, so that consumers begin where their auto.offset.reset says. */
+  readonly committed: number | null
+  readonly end: number | null
+  readonly lag: number | null
   /** How long the oldest record that was not read has been waiting; null where nothing waits or it has no time. */
   readonly lagMs: number | null
   readonly member: string | null
@@ -164,22 +195,24 @@ async function lagsOf(
   { members }: GroupDescription,
   committed: readonly CommittedOffset[],
 ): Promise<Lag[]> {
-  const ends = await offsetsOf(client, committed, 'latest')
+  const known = new Set(committed.map(keyOf))
+  const held = members.flatMap(({ assignment }) => assignment).filter(place => !known.has(keyOf(place)))
+  const ends = await offsetsOf(client, [...committed, ...held], 'latest')
   const behind = committed.filter(each => (ends.get(keyOf(each)) ?? 0) > each.offset)
   const waiting = behind.length > 0 ? await firstTimes(client, behind) : new Map<string, number>()
   const now = Date.now()
-  return committed
+  return [...committed, ...held.map(place => ({ ...place, offset: null }))]
     .map(each => {
       const { topic, partition, offset } = each
-      const end = ends.get(keyOf(each)) ?? offset
+      const end = ends.get(keyOf(each)) ?? null
       const time = waiting.get(keyOf(each))
-      const holder = members.find(({ assignment }) => assignment.some(held => keyOf(held) === keyOf(each)))
+      const holder = members.find(({ assignment }) => assignment.some(place => keyOf(place) === keyOf(each)))
       return {
         topic,
         partition,
         committed: offset,
         end,
-        lag: Math.max(0, end - offset),
+        lag: offset === null || end === null ? null : Math.max(0, end - offset),
         lagMs: time === undefined || time < 0 ? null : Math.max(0, now - time),
         member: holder?.memberId ?? null,
       }
@@ -208,6 +241,8 @@ async function firstTimes(client: Client, places: readonly CommittedOffset[]): P
 interface Change extends Place {
   readonly before: number | null
   readonly offset: number
+  /** What was asked for, which may lie outside of the log. */
+  readonly wanted: number
 }
 
 async function planReset(client: Client, group: string, options: ResetOptions): Promise<Change[]> {
@@ -226,7 +261,7 @@ async function planReset(client: Client, group: string, options: ResetOptions): 
     const wanted = target.get(key) ?? -1
     // Offsets that do not exist would be reset by the consumers in their own way.
     const offset = Math.min(Math.max(wanted, first.get(key) ?? 0), end.get(key) ?? 0)
-    return { topic, partition, before: before.get(key) ?? null, offset }
+    return { topic, partition, before: before.get(key) ?? null, offset, wanted }
   })
 }
 
@@ -268,7 +303,10 @@ async function placesOf(client: Client, texts: readonly string[]): Promise<Place
   for (const text of texts) {
     const [name = '', list] = text.split(':')
     const { partitions } = await existingTopic(client, name)
-    const wanted = list === undefined ? partitions.map(({ partition }) => partition) : list.split(',').map(Number)
+    const wanted =
+      list === undefined
+        ? partitions.map(({ partition }) => partition)
+        : list.split(',').map(wholeNumber(`a partition of "${name}"`))
     for (const partition of wanted) {
       if (!partitions.some(each => each.partition === partition)) {
         throw new UsageError(`topic "${name}" has no partition ${partition}; it has ${partitions.length}`)

@@ -1,12 +1,12 @@
-import { createReadStream } from 'node:fs'
+import { open as openFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import { type Command, Option } from 'commander'
-import type { Client } from '#client/client.ts'
+import { type Client, ClientError } from '#client/client.ts'
 import { Producer, type RecordMetadata } from '#client/producer.ts'
 import type { NewRecord } from '#client/records.ts'
 import { collect, pair, parseTime, wholeNumber } from '../arguments.ts'
-import { missingTopic, UsageError, wantsJson, withClient } from '../context.ts'
-import { print, remark } from '../output.ts'
+import { existingTopic, missingTopic, UsageError, wantsJson, withClient } from '../context.ts'
+import { counted, print, remark } from '../output.ts'
 
 interface ProduceOptions {
   readonly key?: string
@@ -62,15 +62,31 @@ Examples:
       }
       const json = wantsJson(self)
       await withClient(self, async client => {
-        if (!options.create)
-          await client.topic(topic).catch(async () => Promise.reject(await missingTopic(client, topic)))
+        if (!options.create) await existingTopic(client, topic)
+        else await announceNew(client, topic)
         const written = await produce(client, topic, values, options, metadata => {
           if (json) print(JSON.stringify(metadata))
-          else if (values.length > 0) print(`${metadata.topic}-${metadata.partition} offset ${metadata.offset}`)
+          else if (values.length > 0) {
+            // With acks=0 nobody tells the offset.
+            const at = metadata.offset < 0 ? 'sent' : `offset ${metadata.offset}`
+            print(`${metadata.topic}-${metadata.partition} ${at}`)
+          }
         })
-        if (!json && values.length === 0) remark(`wrote ${written} record${written === 1 ? '' : 's'} to ${topic}`)
+        if (!json && values.length === 0) remark(`wrote ${counted(written, 'record')} to ${topic}`)
       })
     })
+}
+
+/** A topic that the broker makes at the first record may be a typing error. */
+async function announceNew(client: Client, topic: string): Promise<void> {
+  try {
+    await client.topic(topic)
+  } catch (error) {
+    if (!(error instanceof ClientError) || error.code !== 'UNKNOWN_TOPIC_OR_PARTITION') throw error
+    const { hint } = await missingTopic(client, topic)
+    const meant = hint?.startsWith('did you mean') === true ? `; ${hint}` : ''
+    remark(`there is no topic "${topic}" yet: the broker makes it, unless it is told not to${meant}`)
+  }
 }
 
 async function produce(
@@ -109,14 +125,23 @@ async function produce(
   const toRecord = recordMaker(options)
   try {
     if (values.length > 0) await send(values.map(toRecord))
-    else if (options.whole === true) await send([{ ...toRecord(''), value: await readAll(input(options)) }])
+    else if (options.whole === true) await send([{ ...toRecord(''), value: await readAll(await open(options)) }])
     else {
-      const lines = createInterface({ input: input(options), crlfDelay: Number.POSITIVE_INFINITY })
-      for await (const line of lines) await send([toRecord(line)])
+      const lines = createInterface({ input: await open(options), crlfDelay: Number.POSITIVE_INFINITY })
+      let number = 0
+      for await (const line of lines) {
+        number++
+        await send([recordOfLine(toRecord, line, number)])
+      }
     }
     await Promise.all(underWay)
     if (failure !== undefined) throw failure
     return written
+  } catch (error) {
+    await Promise.all(underWay)
+    if (values.length === 0 && written > 0)
+      remark(`${counted(written, 'record')} before that ${written === 1 ? 'is' : 'are'} written`)
+    throw error
   } finally {
     if (failure === undefined) await producer.close()
   }
@@ -139,8 +164,28 @@ function recordMaker(options: ProduceOptions): (text: string) => NewRecord {
   }
 }
 
-function input(options: ProduceOptions): NodeJS.ReadableStream {
-  return options.file === undefined ? process.stdin : createReadStream(options.file)
+function recordOfLine(toRecord: (text: string) => NewRecord, line: string, number: number): NewRecord {
+  try {
+    return toRecord(line)
+  } catch (error) {
+    throw error instanceof UsageError ? new UsageError(`line ${number}: ${error.message}`, error.hint) : error
+  }
+}
+
+/** Rejects before anything is sent when the file cannot be read. */
+async function open(options: ProduceOptions): Promise<NodeJS.ReadableStream> {
+  const { file } = options
+  if (file === undefined) return process.stdin
+  try {
+    const handle = await openFile(file)
+    if ((await handle.stat()).isDirectory()) throw new UsageError(`--file ${file} is a folder`)
+    return handle.createReadStream()
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    const reason =
+      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : (error as Error).message
+    throw new UsageError(`--file ${file} cannot be read: ${reason}`)
+  }
 }
 
 async function readAll(stream: NodeJS.ReadableStream): Promise<Buffer> {

@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import { createPartitions, createTopic, deleteTopic, listTopics } from '#client/admin/topics.ts'
 import { type Client, ClientError, type Topic } from '#client/client.ts'
 import { collect, pair, wholeNumber } from '../arguments.ts'
-import { existingTopic, missingTopic, UsageError, wantsJson, withClient } from '../context.ts'
-import { print, printJson, table } from '../output.ts'
+import { existingTopic, UsageError, wantsJson, withClient } from '../context.ts'
+import { counted, print, printJson, table } from '../output.ts'
 
 export function command(program: Command): void {
   const topics = program.command('topics').description('list, create, describe, alter and delete topics')
@@ -48,15 +48,21 @@ export function command(program: Command): void {
         try {
           return await createTopic(client, topic, { validateOnly })
         } catch (error) {
-          if (options.ifNotExists === true && isCode(error, 'TOPIC_ALREADY_EXISTS')) return undefined
-          throw error
+          if (!isCode(error, 'TOPIC_ALREADY_EXISTS')) throw error
+          if (options.ifNotExists === true) return undefined
+          throw new ClientError('TOPIC_ALREADY_EXISTS', `there is a topic "${name}" already`, {
+            errorCode: 36,
+            hint: `see it with: tidemark topics describe ${name}; --if-not-exists takes it as it is`,
+          })
         }
       })
       if (wantsJson(self)) printJson(created ?? { name, existed: true })
       else if (created === undefined) print(`topic "${name}" exists`)
       else {
         const counts =
-          created.partitions < 0 ? '' : `: ${created.partitions} partitions, ${created.replicationFactor} replicas`
+          created.partitions < 0
+            ? ''
+            : `: ${counted(created.partitions, 'partition')}, ${counted(created.replicationFactor, 'replica')}`
         print(`${validateOnly ? 'would create' : 'created'} topic "${name}"${counts}`)
       }
     })
@@ -130,17 +136,15 @@ export function command(program: Command): void {
       await withClient(self, async client => {
         await existingTopic(client, name)
         const validateOnly = options.dryRun === true
+        const changes = [
+          ...set.map(([key, value]) => ({ name: key, op: 'set' as const, value })),
+          ...unset.map(key => ({ name: key, op: 'delete' as const })),
+        ]
+        const alter = (only: boolean) => alterConfigs(client, { type: 'topic', name }, changes, { validateOnly: only })
+        // Nothing is done when a part of it cannot be.
+        if (changes.length > 0) await alter(true)
         if (options.partitions !== undefined) await createPartitions(client, name, options.partitions, { validateOnly })
-        if (set.length + unset.length === 0) return
-        await alterConfigs(
-          client,
-          { type: 'topic', name },
-          [
-            ...set.map(([key, value]) => ({ name: key, op: 'set' as const, value })),
-            ...unset.map(key => ({ name: key, op: 'delete' as const })),
-          ],
-          { validateOnly },
-        )
+        if (changes.length > 0 && !validateOnly) await alter(false)
       })
       if (wantsJson(self)) printJson({ name, altered: options.dryRun !== true })
       else print(options.dryRun === true ? `topic "${name}" could be altered so` : `altered topic "${name}"`)
@@ -166,11 +170,15 @@ export function command(program: Command): void {
     .description('delete topics with all their records')
     .option('--if-exists', 'succeed if there is none')
     .action(async (names: string[], options: { ifExists?: boolean }, self: Command) => {
+      const deleted: string[] = []
       await withClient(self, async client => {
-        for (const name of names) await remove(client, name, options.ifExists === true)
+        for (const name of names) {
+          const done = await remove(client, name, options.ifExists === true)
+          if (done) deleted.push(name)
+          if (!wantsJson(self)) print(done ? `deleted topic "${name}"` : `there is no topic "${name}"`)
+        }
       })
-      if (wantsJson(self)) printJson({ deleted: names })
-      else for (const name of names) print(`deleted topic "${name}"`)
+      if (wantsJson(self)) printJson({ deleted })
     })
 }
 
@@ -189,12 +197,15 @@ interface AlterOptions {
   readonly dryRun?: boolean
 }
 
-async function remove(client: Client, name: string, ifExists: boolean): Promise<void> {
+/** False where there was none. Asked for first, as a topic that is missing may only be late and is tried again for. */
+async function remove(client: Client, name: string, ifExists: boolean): Promise<boolean> {
   try {
+    await existingTopic(client, name)
     await deleteTopic(client, name)
+    return true
   } catch (error) {
-    if (!isCode(error, 'UNKNOWN_TOPIC_OR_PARTITION')) throw error
-    if (!ifExists) throw await missingTopic(client, name)
+    if (!ifExists || !isCode(error, 'UNKNOWN_TOPIC_OR_PARTITION')) throw error
+    return false
   }
 }
 

@@ -7,10 +7,11 @@ import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import type { ProduceRequest, ProduceResponse } from '#protocol/messages/produce.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import { isTransactional, producerId, sizeInBytes, stampLogAppendTime } from '#records/batch.ts'
-import { validateProduced } from '#records/produced.ts'
+import { type ProducedOptions, validateProduced } from '#records/produced.ts'
 import type { Broker } from '../broker.ts'
 import type { Partition, ProduceToken } from '../partitions/partition.ts'
 import { recompressed } from '../partitions/recompress.ts'
+import type { Terms } from '../partitions/terms.ts'
 
 /**
  * Produce (0), versions 3-13; advertised from 0, since clients infer features from that (KAFKA-18659).
@@ -42,6 +43,8 @@ class ProduceCall {
   readonly #responses: TopicResponse[] = []
   readonly #tokens: Token[] = []
   #unsettled = 0
+  #terms: Terms | undefined
+  #options: ProducedOptions | undefined
   /** Some answer did not wait for the log, which may be writing the bytes for a long time to come. */
   #isStillWritten = false
   #finish: ((answer: Answer<InputOf<typeof ProduceResponse>>) => void) | undefined
@@ -115,13 +118,7 @@ class ProduceCall {
       return
     }
     const terms = this.#broker.partitions.terms(found)
-    const problem = validateProduced(records, 0, records.length, {
-      ...terms.produced,
-      // What is written anew in another codec is read anyway, and must be readable.
-      ...(terms.compressionType !== 'producer' && { records: 'all' as const }),
-      apiVersion: this.#call.apiVersion,
-      now: this.#broker.world.clock.now(),
-    })
+    const problem = validateProduced(records, 0, records.length, this.#optionsOf(terms))
     if (problem !== undefined) {
       refuse(response, problem.code, problem.message)
       if (problem.recordErrors !== undefined) {
@@ -146,6 +143,21 @@ class ProduceCall {
     this.#tokens.push(token)
     this.#unsettled++
     found.produce(batch, 0, sizeInBytes(batch, 0), acks, token)
+  }
+
+  /** What batches are checked against; partitions of one topic share it. */
+  #optionsOf(terms: Terms): ProducedOptions {
+    if (this.#options === undefined || this.#terms !== terms) {
+      this.#terms = terms
+      this.#options = {
+        ...terms.produced,
+        // What is written anew in another codec is read anyway, and must be readable.
+        ...(terms.compressionType !== 'producer' && { records: 'all' as const }),
+        apiVersion: this.#call.apiVersion,
+        now: this.#broker.world.clock.now(),
+      }
+    }
+    return this.#options
   }
 
   /** Every partition has its answer, and unless one was not waited for, the bytes have done their service. */

@@ -152,13 +152,15 @@ export class ByteWriter {
   reserve(size: number): number {
     const at = this.position
     const end = at + size
-    if (end > this.buffer.length) {
-      const grown = Buffer.allocUnsafe(Math.max(end, this.buffer.length * 2))
-      this.buffer.copy(grown, 0, 0, at)
-      this.buffer = grown
-    }
+    if (end > this.buffer.length) this.grow(end)
     this.position = end
     return at
+  }
+
+  protected grow(end: number): void {
+    const grown = Buffer.allocUnsafe(Math.max(end, this.buffer.length * 2))
+    this.buffer.copy(grown, 0, 0, this.position)
+    this.buffer = grown
   }
 
   /** What was written so far, as a view. */

@@ -274,6 +274,20 @@ test('a handler that fails costs its client the connection, not the node', async
   assert.equal(lines.length, 1)
 })
 
+test('an answer that cannot be written costs its client the connection, not the node', async () => {
+  const wrong = () => ({
+    get errorCode(): number {
+      throw new TypeError('no such thing')
+    },
+  })
+  const api = serve({ api: API.Heartbeat, handle: () => Promise.resolve(wrong()) })
+  const { send, socket, lines } = harness([api])
+  send(frame(API.Heartbeat, 0, 1, { groupId: '', generationId: 0, memberId: '' }))
+  await new Promise(setImmediate)
+  assert.equal(socket.destroyed, true)
+  assert.match(lines.join(), /for a reason of ours/)
+})
+
 test('who waits for the end of a connection is told once, and not after he took it back', () => {
   const { connection } = harness([])
   const told: number[] = []

@@ -2,7 +2,7 @@ import { AssertionError } from '#base/assert.ts'
 import { ByteReader, DecodeError } from '#base/bytes.ts'
 import type { Millis } from '#base/units.ts'
 import { API, apiByKey } from '#protocol/apis.ts'
-import { decodeToEdge, EncodeError } from '#protocol/codec.ts'
+import { decodeToEdge } from '#protocol/codec.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import { FrameReader } from '#protocol/frame-reader.ts'
 import { decodeRequestHeader, encodeResponseFrame, type FrameParts, type RequestHeader } from '#protocol/frames.ts'
@@ -283,7 +283,6 @@ export class Connection implements Sink, Caller {
     try {
       parts = encodeResponseFrame(slot.served.api, slot.header.apiVersion, slot.header.correlationId, answer)
     } catch (error) {
-      if (!(error instanceof EncodeError)) throw error
       this.#handlerFailed(slot, error)
       return
     }

@@ -14,6 +14,7 @@ import {
   responseHeaderVersion,
   sizeOfParts,
 } from './frames.ts'
+import { EncodeError, PartsWriter } from './wire.ts'
 
 function feed(reader: FrameReader, bytes: Buffer, chunkMax: number): Buffer[] {
   const frames: Buffer[] = []
@@ -121,4 +122,8 @@ test('a response frame counts the holes in its records', () => {
   assert.equal(topic?.partitions[0]?.records?.length, hole.size)
   assert.equal(topic?.partitions[1]?.records?.length, 5010)
   assert.equal(reader.remaining, 0)
+})
+
+test('an answer that would fill the memory is not written', () => {
+  assert.throws(() => new PartsWriter().reserve(300 << 20), EncodeError)
 })

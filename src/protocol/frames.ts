@@ -1,10 +1,10 @@
-import { assert } from '#base/assert.ts'
 import type { ByteReader } from '#base/bytes.ts'
+import { INT32_MAX } from '#base/units.ts'
 import { API, type Api, apiByKey } from './apis.ts'
 import { decode, encode } from './codec.ts'
 import * as headers from './messages/headers.ts'
 import type { InputOf, RecordsHole, Schema } from './schema.ts'
-import { PartsWriter } from './wire.ts'
+import { EncodeError, PartsWriter } from './wire.ts'
 
 /**
  * A frame is `size: int32` and that many bytes: a header, then a message. Which header a message has follows from its
@@ -83,7 +83,7 @@ export function encodeResponseFrame<R extends Schema>(
 function withSize(writer: PartsWriter): FrameParts {
   const parts = writer.parts()
   const size = sizeOfParts(parts) - 4
-  assert(size <= 0x7fff_ffff, `a frame of ${size} bytes`)
+  if (size > INT32_MAX) throw new EncodeError(`a frame of ${size} bytes`)
   writer.buffer.writeInt32BE(size, 0)
   return parts
 }

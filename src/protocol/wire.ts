@@ -134,10 +134,17 @@ function textSize(value: string): number {
 
 /** Parts of at least this size are not copied by a {@link PartsWriter}. */
 const PART_BYTES_MIN = 4096
+/** Of one message, beside its records. A few bytes may ask for an answer that would fill the memory. */
+const MESSAGE_BYTES_MAX = 256 << 20
 
 /** A writer that keeps large records and holes beside its buffer instead of copying them into it. */
 export class PartsWriter extends ByteWriter {
   readonly #splices: { at: number; part: Buffer | RecordsHole }[] = []
+
+  protected override grow(end: number): void {
+    if (end > MESSAGE_BYTES_MAX) throw new EncodeError(`the message is larger than ${MESSAGE_BYTES_MAX} bytes`)
+    super.grow(end)
+  }
 
   splice(part: Buffer | RecordsHole): void {
     this.#splices.push({ at: this.position, part })

@@ -3,6 +3,7 @@ import {
   compression,
   isTransactional,
   maxTimestamp,
+  NO_TIMESTAMP,
   producerEpoch,
   producerId,
   sizeInBytes,
@@ -10,9 +11,13 @@ import {
 } from '#records/batch.ts'
 import { BatchBuilder } from '#records/builder.ts'
 import { recordsOf } from '#records/records.ts'
+import { RecordsError } from '#records/records-error.ts'
 import type { Terms } from './terms.ts'
 
-/** The batch in the codec that its topic demands: the same records, sequence and times. As it came where that fits already. */
+/**
+ * The batch in the codec that its topic demands: the same records, sequence and times. As it came where that fits already.
+ * @throws RecordsError for records that were taken as they came, and cannot be written again. Kafka has the same ones.
+ */
 export function recompressed(batch: Buffer, terms: Terms): Buffer {
   const wanted = terms.compressionType
   if (wanted === 'producer' || wanted === compression(batch, 0)) return batch
@@ -26,6 +31,9 @@ export function recompressed(batch: Buffer, terms: Terms): Buffer {
     ...(timestampType(batch, 0) === 'LogAppendTime' && { logAppendTime: maxTimestamp(batch, 0) }),
   })
   for (const record of recordsOf(batch.subarray(0, sizeInBytes(batch, 0)), 0)) {
+    if (record.timestamp < 0 && record.timestamp !== NO_TIMESTAMP) {
+      throw new RecordsError('UNKNOWN_SERVER_ERROR', `a record of the time ${record.timestamp} cannot be written anew`)
+    }
     builder.append(record.timestamp, record.key, record.value, record.headers)
   }
   return builder.build()

@@ -7,6 +7,8 @@ import { resolveTopic } from '#core/config/topic.ts'
 import type { ProduceError } from '#core/partition/leader.ts'
 import { API } from '#protocol/apis.ts'
 import { decode, encodeToBuffer } from '#protocol/codec.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import { BASE_TIMESTAMP_AT, CRC_AT, computeCrc, MAX_TIMESTAMP_AT } from '#records/batch.ts'
 import { ManualClock, plainBatch } from '#storage/testing/rig.ts'
 import type { Broker } from '../broker.ts'
 import { Deadlines } from '../deadlines.ts'
@@ -15,9 +17,10 @@ import { termsOf } from '../partitions/terms.ts'
 import { produce } from './00-produce.ts'
 
 const VERSION = 9
+const TIME = new ManualClock().now()
 
 /** A produce request to one partition, whose log answers when the test says so. */
-function send() {
+function send(records = plainBatch(0, 1, 10, TIME), configs = new Map<string, string>()) {
   const clock = new ManualClock()
   let token: ProduceToken | undefined
   const partition = {
@@ -29,7 +32,7 @@ function send() {
       token = asked
     },
   }
-  const terms = termsOf(resolveTopic(new Map(), new BrokerConfigs({ nodeId: 1 })))
+  const terms = termsOf(resolveTopic(configs, new BrokerConfigs({ nodeId: 1 })))
   const broker = {
     world: { clock },
     deadlines: new Deadlines(clock),
@@ -40,7 +43,7 @@ function send() {
   const body = {
     acks: -1,
     timeoutMs: 1000,
-    topicData: [{ name: 'topic', partitionData: [{ index: 0, records: plainBatch(0, 1, 10, clock.now()) }] }],
+    topicData: [{ name: 'topic', partitionData: [{ index: 0, records }] }],
   }
   const bytes = encodeToBuffer(API.Produce.request, VERSION, body)
   const request = decode(API.Produce.request, VERSION, new ByteReader(bytes))
@@ -75,4 +78,15 @@ test('the memory of a request that was answered before its log is done with it i
   await timedOut.answer
   timedOut.settle(undefined)
   assert.equal(timedOut.recycled(), 0)
+})
+
+test('a record of an impossible time is refused where it would be written anew, and does no harm', async () => {
+  const records = plainBatch(0, 1, 10, TIME)
+  records.writeBigInt64BE(-5n, BASE_TIMESTAMP_AT)
+  records.writeBigInt64BE(-5n, MAX_TIMESTAMP_AT)
+  records.writeUInt32BE(computeCrc(records, 0), CRC_AT)
+  const { answer, recycled } = send(records, new Map([['compression.type', 'gzip']]))
+  const { responses } = (await answer) as { responses: { partitionResponses: { errorCode: number }[] }[] }
+  assert.equal(responses[0]?.partitionResponses[0]?.errorCode, ErrorCode.UNKNOWN_SERVER_ERROR)
+  assert.equal(recycled(), 1)
 })

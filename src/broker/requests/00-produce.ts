@@ -8,6 +8,7 @@ import type { ProduceRequest, ProduceResponse } from '#protocol/messages/produce
 import type { InputOf } from '#protocol/schema.ts'
 import { isTransactional, producerId, sizeInBytes, stampLogAppendTime } from '#records/batch.ts'
 import { type ProducedOptions, validateProduced } from '#records/produced.ts'
+import { RecordsError } from '#records/records-error.ts'
 import type { Broker } from '../broker.ts'
 import type { Partition, ProduceToken } from '../partitions/partition.ts'
 import { recompressed } from '../partitions/recompress.ts'
@@ -133,7 +134,8 @@ class ProduceCall {
       refuse(response, 'INVALID_TXN_STATE', 'transactions are not served yet')
       return
     }
-    const batch = recompressed(records, terms)
+    const batch = recompressedOrRefused(records, terms, response)
+    if (batch === undefined) return
     let appendTime: Millis = -1
     if (terms.produced.timestampType === 'LogAppendTime') {
       appendTime = this.#broker.world.clock.now()
@@ -254,6 +256,20 @@ class Token implements ProduceToken {
     this.#settled = true
     refuse(this.response, 'REQUEST_TIMED_OUT', 'the replicas did not confirm in time; the records may still be written')
     this.#call.settled(true)
+  }
+}
+
+function recompressedOrRefused(
+  records: Buffer,
+  terms: Terms,
+  response: Mutable<PartitionResponse>,
+): Buffer | undefined {
+  try {
+    return recompressed(records, terms)
+  } catch (error) {
+    if (!(error instanceof RecordsError)) throw error
+    refuse(response, error.code, error.message)
+    return undefined
   }
 }
 

@@ -45,7 +45,14 @@ export function metadata(broker: Broker): ServedApi {
           missing.length > 0 && (call.apiVersion < 4 || request.allowAutoTopicCreation)
             ? await broker.topicCreation.autoCreate(missing)
             : new Map<string, number>()
-        for (const { name, topicId } of asked) topics.push(describeAsked(broker, name, topicId, created))
+        // One that is named a thousand times is described once.
+        const described = new Map<string, TopicResponse>()
+        for (const { name, topicId } of asked) {
+          const key = `${topicId}:${name}`
+          const topic = described.get(key) ?? describeAsked(broker, name, topicId, created)
+          described.set(key, topic)
+          topics.push(topic)
+        }
       }
       return {
         brokers: broker.endpointsFor(call.caller),

@@ -17,10 +17,15 @@ export function offsetFetch(broker: Broker): ServedApi {
     api: API.OffsetFetch,
     async handle(request, call) {
       const groups = offsetFetchGroups(request, call.apiVersion)
-      return offsetFetchResponse(
-        await Promise.all(groups.map(group => fetchGroup(broker, group, call))),
-        call.apiVersion,
-      )
+      // All that a group has may be much, and is read once if it is asked for a thousand times.
+      const whole = new Map<string, Promise<OffsetFetchGroupResponse>>()
+      const fetchOnce = (group: OffsetFetchGroup): Promise<OffsetFetchGroupResponse> => {
+        if (group.topics !== null) return fetchGroup(broker, group, call)
+        const fetched = whole.get(group.groupId) ?? fetchGroup(broker, group, call)
+        whole.set(group.groupId, fetched)
+        return fetched
+      }
+      return offsetFetchResponse(await Promise.all(groups.map(group => fetchOnce(group))), call.apiVersion)
     },
   })
 }

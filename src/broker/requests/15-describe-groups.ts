@@ -1,17 +1,23 @@
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
+import type { DescribeGroupsResponse } from '#protocol/messages/describe-groups.ts'
+import type { InputOf } from '#protocol/schema.ts'
 import type { Broker } from '../broker.ts'
 import { GROUP_OPERATIONS } from './authorized-operations.ts'
 import { coordinated } from './coordinated.ts'
+
+type Described = NonNullable<InputOf<typeof DescribeGroupsResponse>['groups']>[number]
 
 /** DescribeGroups (15), versions 0-6. Each group from its own shard. v6: GROUP_ID_NOT_FOUND; below, such a group is Dead. */
 export function describeGroups(broker: Broker): ServedApi {
   return serve({
     api: API.DescribeGroups,
     async handle(request, call) {
-      const described = request.groups.map(groupId =>
-        coordinated(
+      // One that is named a thousand times is described once.
+      const described = new Map<string, Promise<readonly Described[]>>()
+      const describe = (groupId: string): Promise<readonly Described[]> =>
+        coordinated<readonly Described[]>(
           async () => {
             const one = { ...request, groups: [groupId] }
             const command = (id: number) =>
@@ -19,9 +25,9 @@ export function describeGroups(broker: Broker): ServedApi {
             return (await broker.groups.ask(groupId, call.caller, command)).response.groups ?? []
           },
           error => [{ groupId, errorCode: ErrorCode[error] }],
-        ),
-      )
-      const groups = (await Promise.all(described)).flat()
+        )
+      for (const groupId of request.groups) if (!described.has(groupId)) described.set(groupId, describe(groupId))
+      const groups = (await Promise.all(request.groups.map(groupId => described.get(groupId) ?? []))).flat()
       if (!request.includeAuthorizedOperations) return { groups }
       return {
         groups: groups.map(group =>

@@ -3,7 +3,8 @@ import { topicNameProblem } from '#core/metadata/topic-name.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
-import type { DescribeConfigsRequest } from '#protocol/messages/describe-configs.ts'
+import type { DescribeConfigsRequest, DescribeConfigsResponse } from '#protocol/messages/describe-configs.ts'
+import type { InputOf } from '#protocol/schema.ts'
 import type { Broker } from '../broker.ts'
 
 /**
@@ -18,7 +19,9 @@ export function describeConfigs(broker: Broker): ServedApi {
     handle(request) {
       const { resources, includeSynonyms, includeDocumentation } = request
       const allOfAType = resources.every(({ resourceType }) => TYPES.has(resourceType))
-      const results = resources.map(asked => {
+      // One that is named a thousand times is described once.
+      const described = new Map<string, Result>()
+      const describeAsked = (asked: Resource): Result => {
         const { resourceType, resourceName, configurationKeys } = asked
         const found = allOfAType ? resourceOf(broker, asked) : OF_NO_TYPE
         if ('error' in found) {
@@ -27,18 +30,27 @@ export function describeConfigs(broker: Broker): ServedApi {
         }
         const configs = describe(found, { keys: configurationKeys, includeSynonyms, includeDocumentation })
         return { errorCode: ErrorCode.NONE, errorMessage: '', resourceType, resourceName, configs }
+      }
+      const results = resources.map(asked => {
+        const key = JSON.stringify(asked)
+        const result = described.get(key) ?? describeAsked(asked)
+        described.set(key, result)
+        return result
       })
       return { results }
     },
   })
 }
 
+type Resource = DescribeConfigsRequest['resources'][number]
+type Result = NonNullable<InputOf<typeof DescribeConfigsResponse>['results']>[number]
+
 const TYPES: ReadonlySet<number> = new Set(Object.values(CONFIG_RESOURCE))
 const OF_NO_TYPE = { error: 'INVALID_REQUEST', message: 'a resource is of a type that there is not' } as const
 
 function resourceOf(
   broker: Broker,
-  { resourceType: type, resourceName: name }: DescribeConfigsRequest['resources'][number],
+  { resourceType: type, resourceName: name }: Resource,
 ): DescribedResource | { readonly error: ErrorName; readonly message: string } {
   const { image } = broker.metadata
   switch (type) {

@@ -257,11 +257,18 @@ export class Broker {
   async caughtUp(until: () => boolean, timeoutMs: Millis = CATCH_UP_WAIT_MS): Promise<void> {
     if (until()) return
     await new Promise<void>(resolve => {
-      const deadline = this.deadlines.after(timeoutMs, resolve)
-      void this.metadata.when(until).then(() => {
-        this.deadlines.cancel(deadline)
+      let isOver = false
+      const deadline = this.deadlines.after(timeoutMs, () => {
+        isOver = true
         resolve()
       })
+      // What never comes true is forgotten with the next change.
+      void this.metadata
+        .when(() => isOver || until())
+        .then(() => {
+          this.deadlines.cancel(deadline)
+          resolve()
+        })
     })
   }
 

@@ -1,4 +1,5 @@
 import { isInternalTopic, OFFSETS_TOPIC, topicNameProblem } from '#core/metadata/topic-name.ts'
+import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { InputOf } from '#protocol/schema.ts'
@@ -51,7 +52,10 @@ export class TopicCreation {
     if (topics.length === 0) return errors
     const answer = await this.#link
       .ask(API.CreateTopics, { topics, timeoutMs: CREATE_TIMEOUT_MS, validateOnly: false }, CREATE_TIMEOUT_MS)
-      .catch(() => undefined)
+      .catch((error: unknown) => {
+        if (!(error instanceof ChannelError)) throw error
+        return undefined
+      })
     const made: string[] = []
     for (const { name, errorCode } of answer?.topics ?? []) {
       const exists = errorCode === ErrorCode.NONE || errorCode === ErrorCode.TOPIC_ALREADY_EXISTS

@@ -146,14 +146,14 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
   }
 
   #list({ call, request }: ListGroupsCommand, turn: Turn): void {
-    const states = request.statesFilter.map(state => state.trim().toLowerCase())
-    const types = request.typesFilter.map(type => type.trim().toLowerCase())
+    const states = new Set(request.statesFilter.map(state => state.trim().toLowerCase()))
+    const types = new Set(request.typesFilter.map(type => type.trim().toLowerCase()))
     const groups = []
     for (const groupId of this.#store.groupIds) {
       const group = this.#membership.find(groupId)
       if (group === undefined) continue
-      if (states.length > 0 && !states.includes(group.state.toLowerCase())) continue
-      if (types.length > 0 && !types.includes('classic')) continue
+      if (states.size > 0 && !states.has(group.state.toLowerCase())) continue
+      if (types.size > 0 && !types.has('classic')) continue
       const protocolType = group.protocolType ?? ''
       groups.push({ groupId, protocolType, groupState: group.state, groupType: 'classic' })
     }

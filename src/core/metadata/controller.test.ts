@@ -412,3 +412,16 @@ test('a broker of 24,000 partitions is fenced in one batch, quickly', () => {
   const after = [...harness.machine.image.topics.values()].flatMap(topic => topic.partitions)
   assert.ok(after.every(({ leader, isr }) => leader !== 7 && leader !== -1 && !isr.includes(7)))
 })
+
+// Some megabytes of request: what costs more than its size would stop the controller for minutes.
+test('topics that are named twice cost no more than they are many', { timeout: 60_000 }, () => {
+  const harness = new ControllerHarness()
+  harness.start(1)
+  const once = Array.from({ length: 200_000 }, (_, index) => ({
+    name: `t${index}`,
+    numPartitions: 0,
+    replicationFactor: 1,
+  }))
+  const { response } = harness.ask('create-topics', { topics: [...once, ...once] })
+  assert.equal((response['topics'] as object[]).length, once.length)
+})

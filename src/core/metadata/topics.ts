@@ -44,12 +44,12 @@ export function createTopics(
   const records: MetadataRecord[] = []
   const topics: Result[] = []
   const last: Result[] = []
+  const named = new Set<string>()
   for (const [index, topic] of request.topics.entries()) {
     const { name } = topic
     if ((times.get(name) ?? 0) > 1) {
-      if (!last.some(result => result.name === name)) {
-        last.push(refusal(name, failed(ErrorCode.INVALID_REQUEST, 'Duplicate topic name.')))
-      }
+      if (!named.has(name)) last.push(refusal(name, failed(ErrorCode.INVALID_REQUEST, 'Duplicate topic name.')))
+      named.add(name)
     } else if (name === CLUSTER_METADATA_TOPIC) {
       const message = `Creation of internal topic ${CLUSTER_METADATA_TOPIC} is prohibited.`
       last.push(refusal(name, failed(ErrorCode.INVALID_REQUEST, message)))

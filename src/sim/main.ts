@@ -21,8 +21,13 @@ const { values } = parseArgs({
     minutes: { type: 'string' },
     mutant: { type: 'string' },
     trace: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
   },
 })
+if (values.help) {
+  console.log(USAGE)
+  process.exit(0)
+}
 
 const name = values.workload ?? 'storage'
 const workload = WORKLOADS.get(name)

@@ -50,7 +50,7 @@ export class LogFolder {
   /** Names of partitions' folders that were found at the start and not opened yet. */
   readonly found: Set<string>
   readonly logs = new Map<string, OpenLog>()
-  readonly turns = new WriteTurns(WRITES_AT_ONCE)
+  readonly turns: WriteTurns
   readonly #recoveryPoints: OffsetCheckpoint
   readonly #startOffsets: OffsetCheckpoint
   readonly #highWatermarks: OffsetCheckpoint
@@ -68,6 +68,7 @@ export class LogFolder {
     loaded: readonly [Map<string, Offset>, Map<string, Offset>, Map<string, Offset>],
   ) {
     this.#world = world
+    this.turns = new WriteTurns(WRITES_AT_ONCE, world.clock)
     this.path = path
     this.#lock = lock
     this.cleanBrokerEpoch = cleanBrokerEpoch

@@ -146,6 +146,12 @@ export class LogFolder {
     for (const offsets of this.#loaded) offsets.delete(name)
   }
 
+  /** Of a log that is not open yet and ends below it. */
+  lowerRecoveryPoint(name: string, offset: Offset): Promise<void> {
+    this.#loaded[0].set(name, offset)
+    return this.writeRecoveryPoints()
+  }
+
   writeRecoveryPoints(): Promise<void> {
     return this.#recoveryPoints.write(() => this.#offsets(0, ({ log }) => log.recoveryPoint))
   }

@@ -181,6 +181,36 @@ test('a folder that could not be taken away does not become that of a new topic'
   await folders.close()
 })
 
+test('a log that could not be opened does not come back over the one that was opened after it', async () => {
+  for (const failing of ['sync', 'rename']) {
+    const disk = new MemoryDisk()
+    const folders = await LogFolders.open(options(disk, { paths: ['/a'] }))
+    const first = await openPartition(folders, 0)
+    for (let batch = 0; batch < 3; batch++) await appendTo(first, plainBatch(batch * 2, 2, 10, T0))
+    first.log.deleteRecordsBefore(2)
+    await folders.keepStartOffsets()
+    const left = disk.afterKill()
+    // Before the log is served what was not synced has to be, or a recovery point that is too high to be lowered.
+    const point = failing === 'sync' ? 0 : 100
+    left.put('/a/recovery-point-offset-checkpoint', Buffer.from(`0\n1\ntopic 0 ${point}\n`))
+
+    const world = options(left, { paths: ['/a'] })
+    const again = await LogFolders.open(world)
+    left.fault = (operation, path) => (operation === failing && /\.log$|recovery-point/.test(path) ? 'EIO' : undefined)
+    const config = { ...LOG_CONFIG_DEFAULT, flushMessages: 1 }
+    const open = () => again.open({ topic: 'topic', topicId: TOPIC_A, partition: 0, config, fold: new LastBatchFold() })
+    await assert.rejects(open(), StorageError)
+    left.fault = () => undefined
+    const { log } = await open()
+    await log.append(plainBatch(6, 2, 10, T0))
+    ;(world.clock as ManualClock).advance(10_000)
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    await log.append(plainBatch(8, 1, 10, T0))
+    assert.deepEqual(offsetsIn(await readAll(log)), [2, 3, 4, 5, 6, 7, 8])
+    await again.close()
+  }
+})
+
 test('the log of an earlier topic of the same name is moved aside', async () => {
   const disk = new MemoryDisk()
   const folders = await LogFolders.open(options(disk, { paths: ['/a'] }))

@@ -218,15 +218,21 @@ export class LogFolders {
       turns: home.turns,
       recoveryPointLowered: () => home.writeRecoveryPoints(),
     })
-    // What a dead process left unsynced is served from now on, and a repeat of it is answered as written: where that is a
-    // promise that survives a power cut, it has to be made true first.
-    if (wanted.config.flushMessages < Number.MAX_SAFE_INTEGER && opened.durableOffset < opened.endOffset) {
-      await opened.flush()
+    try {
+      // What a dead process left unsynced is served from now on, and a repeat of it is answered as written: where that is a
+      // promise that survives a power cut, it has to be made true first.
+      if (wanted.config.flushMessages < Number.MAX_SAFE_INTEGER && opened.durableOffset < opened.endOffset) {
+        await opened.flush()
+      }
+      // A checkpoint above the end would vouch for what is appended from now on.
+      if (recoveryPoint > opened.endOffset) await home.lowerRecoveryPoint(name, opened.endOffset)
+    } catch (error) {
+      // Left alone it would mend itself some time, and cut off what its successor has appended by then.
+      await opened.abandon()
+      throw error
     }
     const highWatermark = fresh ? 0 : home.highWatermark(name)
     home.added(name, { log: opened, highWatermark: wanted.highWatermark ?? (() => opened.endOffset) })
-    // A checkpoint above the end would vouch for what is appended from now on.
-    if (!fresh && recoveryPoint > opened.endOffset) await home.writeRecoveryPoints()
     if (!fresh) this.#progress()
     return { log: opened, highWatermark, directoryId: home.directoryId }
   }

@@ -72,11 +72,11 @@ export class Observing {
 
   async partition(of: TopicPartition): Promise<void> {
     const { ledger } = this.#scene
-    const floor = ledger.floor(of)
+    const [floor, startFloor] = [ledger.floor(of), ledger.startFloor(of)]
     const isSame = this.#sameLog()
     const start = (await this.#list([of], 'earliest')).get(keyOf(of)) ?? -1
     const end = (await this.#list([of], 'latest')).get(keyOf(of)) ?? -1
-    if (isSame()) ledger.bounds(of, start, end, floor)
+    if (isSame()) ledger.bounds(of, start, end, floor, startFloor)
     const records = await this.#read(of, start, end)
     if (isSame()) ledger.whole(of, start, end, records)
   }

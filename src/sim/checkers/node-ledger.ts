@@ -151,12 +151,19 @@ export class NodeLedger {
     return this.#partition(of).end
   }
 
-  /** The bounds of a partition as the node told them to one who asked when the floor was `floor`. */
-  bounds(of: TopicPartition, start: Offset, end: Offset, floor: Offset): void {
+  /** The offset below which nothing may be found by who asks now. */
+  startFloor(of: TopicPartition): Offset {
+    return this.#partition(of).start
+  }
+
+  /** The bounds of a partition as the node told them to one who asked when the floors were these. */
+  bounds(of: TopicPartition, start: Offset, end: Offset, floor: Offset, startFloor: Offset): void {
     const ledger = this.#partition(of)
     holds(end >= floor, `${ledger.where} ends at ${end} though all below ${floor} was there`)
     holds(start <= ledger.deletedTo, `${ledger.where} begins at ${start}, deleted is up to ${ledger.deletedTo}`)
-    holds(start >= ledger.start, `${ledger.where} begins at ${start} though all below ${ledger.start} is deleted`)
+    // A node that died meanwhile promises less again.
+    const deleted = Math.min(startFloor, ledger.start)
+    holds(start >= deleted, `${ledger.where} begins at ${start} though all below ${deleted} is deleted`)
     ledger.end = Math.max(ledger.end, end)
   }
 

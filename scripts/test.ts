@@ -63,6 +63,17 @@ const STAGES: readonly Stage[] = [
       program(outcome, limitMs, 'format and lint', bin('biome'), ['check', '--diagnostic-level=warn', root]),
   },
   {
+    name: 'docs',
+    what: 'pages that are made from the code are up to date',
+    limitMs: 90_000,
+    perform: async (outcome, limitMs) => {
+      for (const page of ['configuration', 'compatibility']) {
+        const script = join(root, 'scripts', `${page}.ts`)
+        await program(outcome, limitMs, `docs/${page}.md`, process.execPath, [script, '--check'])
+      }
+    },
+  },
+  {
     name: 'unit',
     what: 'unit tests, properties, transcripts',
     limitMs: 240_000,

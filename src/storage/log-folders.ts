@@ -99,7 +99,14 @@ export class LogFolders {
         return { clusterId, nodeId }
       }
       try {
-        folders.push(await LogFolder.open(options, path, identify))
+        const opened = await LogFolder.open(options, path, identify)
+        folders.push(opened)
+        const twin = folders.find(other => other !== opened && other.directoryId === opened.directoryId)
+        if (twin !== undefined) {
+          throw new ForeignFolderError(
+            `${path} is a copy of ${twin.path}: both have directory.id ${opened.directoryId}; remove one of them from log.dirs`,
+          )
+        }
       } catch (error) {
         if (error instanceof WorldError && error.code !== 'EBUSY') {
           failure = storageError(error, path)

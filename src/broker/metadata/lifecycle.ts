@@ -26,6 +26,8 @@ export interface Registration {
   readonly previousBrokerEpoch: Offset
 }
 
+/** Refusals that asking again does not change. */
+const FOR_GOOD = new Set<string>(['INCONSISTENT_CLUSTER_ID', 'UNSUPPORTED_VERSION', 'INVALID_REGISTRATION'])
 /** Asked again at once, so that a node alone is up in a blink; Kafka waits for the heartbeat interval here. */
 const NOT_YET_MS = 10
 const SHUTDOWN_POLL_MS = 50
@@ -111,7 +113,7 @@ export class BrokerLifecycle {
           return
         }
         const error = errorOf(answer.errorCode)
-        if (error.name === 'INCONSISTENT_CLUSTER_ID' || error.name === 'UNSUPPORTED_VERSION') {
+        if (FOR_GOOD.has(error.name)) {
           throw new Error(`the cluster refuses broker ${brokerId}: ${error.name}, ${error.message}`)
         }
         if (error.name === 'NOT_CONTROLLER') this.#link.lookElsewhere()

@@ -5,7 +5,7 @@ import { type Client, ClientError } from '#client/client.ts'
 import { Producer, type RecordMetadata } from '#client/producer.ts'
 import type { NewRecord } from '#client/records.ts'
 import { collect, pair, parseTime, wholeNumber } from '../arguments.ts'
-import { existingTopic, missingTopic, UsageError, wantsJson, withClient } from '../context.ts'
+import { existingTopic, globalOptions, missingTopic, UsageError, wantsJson, withClient } from '../context.ts'
 import { counted, print, remark } from '../output.ts'
 
 interface ProduceOptions {
@@ -64,7 +64,7 @@ Examples:
       await withClient(self, async client => {
         if (!options.create) await existingTopic(client, topic)
         else await announceNew(client, topic)
-        const written = await produce(client, topic, values, options, metadata => {
+        const written = await produce(client, topic, values, options, globalOptions(self).timeout, metadata => {
           if (json) print(JSON.stringify(metadata))
           else if (values.length > 0) {
             // With acks=0 nobody tells the offset.
@@ -94,6 +94,7 @@ async function produce(
   topic: string,
   values: readonly string[],
   options: ProduceOptions,
+  timeoutMs: number,
   report: (metadata: RecordMetadata) => void,
 ): Promise<number> {
   const producer = new Producer(client, {
@@ -103,6 +104,7 @@ async function produce(
     // Values that are given one by one are few and waited for.
     lingerMs: values.length > 0 ? 0 : 5,
     batchBytes: 64 * 1024,
+    deliveryTimeoutMs: timeoutMs,
   })
   let written = 0
   let failure: unknown

@@ -33,7 +33,7 @@ export const LOG_CONFIGS: readonly ConfigDefinition[] = [
     'Folder for the data where `log.dirs` is not set. A node that is given neither uses ./data, not this default.',
     works,
   ),
-  list('cordoned.log.dirs', '', 'Data folders that take no new partitions; `*` for all.', perBroker, works),
+  list('cordoned.log.dirs', '', 'Data folders that take no new partitions; `*` for all.', perBroker),
   int('num.partitions', 1, 'Partitions of a topic that is created without a number.', atLeast(1), works),
   boolean('auto.create.topics.enable', true, 'Create a topic when a producer or consumer first asks for it.', works),
   boolean('delete.topic.enable', true, 'Allow topics to be deleted.', works),

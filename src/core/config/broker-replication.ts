@@ -125,7 +125,6 @@ export const REPLICATION_CONFIGS: readonly ConfigDefinition[] = [
     '',
     'Controllers to ask for the present members of the quorum, `host:port`.',
     quorum,
-    works,
   ),
   boolean('controller.quorum.auto.join.enable', false, 'Let a new controller make itself a member of the quorum.'),
   int(

@@ -67,6 +67,40 @@ test('start gets what stands behind it, and its code is ours', async () => {
   assert.deepEqual(given, ['-o', 'a=b', '--help'])
 })
 
+const NOWHERE = { start: () => Promise.resolve(0) }
+
+test('help for a command is what its --help says, also for start', async t => {
+  let given: readonly string[] = []
+  const start = (args: readonly string[]) => {
+    given = args
+    return Promise.resolve(0)
+  }
+  assert.equal(await runCli(['help', 'start'], { start }), 0)
+  assert.deepEqual(given, ['--help'])
+  const written: string[] = []
+  t.mock.method(process.stdout, 'write', (text: string) => written.push(text) > 0)
+  const code = await runCli(['help', 'topics', 'create'], NOWHERE)
+  t.mock.reset()
+  assert.equal(code, 0)
+  assert.match(written.join(''), /^Usage: tidemark topics create /)
+})
+
+for (const [what, args, code, message] of [
+  ['a mistyped command', ['topics', 'creat'], 2, /unknown command 'creat'.*create/],
+  ['an impossible value', ['consume', 'a', '-n', '0'], 2, /--max must be a whole number/],
+  ['a state that groups do not have', ['groups', 'list', '--state', 'Stabel'], 2, /no state "Stabel"/],
+  ['an address where nobody listens', ['topics', 'list', '-b', '127.0.0.1:1'], 1, /refused the connection/],
+] as const) {
+  test(`with --json ${what} is an object on standard error`, async t => {
+    const written: string[] = []
+    t.mock.method(process.stderr, 'write', (text: string) => written.push(text) > 0)
+    const got = await runCli([...args, '--json'], NOWHERE)
+    t.mock.reset()
+    assert.equal(got, code)
+    assert.match(JSON.parse(written.join('')).error.message, message)
+  })
+}
+
 for (const shell of ['bash', 'zsh', 'fish']) {
   test(`the completion for ${shell} names commands and options${shell === 'fish' ? '' : ', and the shell reads it'}`, async t => {
     const written: string[] = []

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { parsePlace, parseTime, wholeNumber } from './arguments.ts'
 import { runCli } from './cli.ts'
 import { nearest, UsageError } from './context.ts'
@@ -67,6 +67,16 @@ test('start gets what stands behind it, and its code is ours', async () => {
   assert.deepEqual(given, ['-o', 'a=b', '--help'])
 })
 
+/** What is written as text from now on, until the mocks are reset. The test runner's own reports are bytes, and go on. */
+function captured(t: TestContext, stream: 'stdout' | 'stderr'): string[] {
+  const texts: string[] = []
+  const write = process[stream].write.bind(process[stream])
+  t.mock.method(process[stream], 'write', (chunk: string | Uint8Array) =>
+    typeof chunk === 'string' ? texts.push(chunk) > 0 : write(chunk),
+  )
+  return texts
+}
+
 const NOWHERE = { start: () => Promise.resolve(0) }
 
 test('help for a command is what its --help says, also for start', async t => {
@@ -77,8 +87,7 @@ test('help for a command is what its --help says, also for start', async t => {
   }
   assert.equal(await runCli(['help', 'start'], { start }), 0)
   assert.deepEqual(given, ['--help'])
-  const written: string[] = []
-  t.mock.method(process.stdout, 'write', (text: string) => written.push(text) > 0)
+  const written = captured(t, 'stdout')
   const code = await runCli(['help', 'topics', 'create'], NOWHERE)
   t.mock.reset()
   assert.equal(code, 0)
@@ -92,8 +101,7 @@ for (const [what, args, code, message] of [
   ['an address where nobody listens', ['topics', 'list', '-b', '127.0.0.1:1'], 1, /refused the connection/],
 ] as const) {
   test(`with --json ${what} is an object on standard error`, async t => {
-    const written: string[] = []
-    t.mock.method(process.stderr, 'write', (text: string) => written.push(text) > 0)
+    const written = captured(t, 'stderr')
     const got = await runCli([...args, '--json'], NOWHERE)
     t.mock.reset()
     assert.equal(got, code)
@@ -103,8 +111,7 @@ for (const [what, args, code, message] of [
 
 for (const shell of ['bash', 'zsh', 'fish']) {
   test(`the completion for ${shell} names commands and options${shell === 'fish' ? '' : ', and the shell reads it'}`, async t => {
-    const written: string[] = []
-    t.mock.method(process.stdout, 'write', (text: string) => written.push(text) > 0)
+    const written = captured(t, 'stdout')
     const code = await runCli(['completion', shell], { start: () => Promise.resolve(0) })
     t.mock.reset()
     const script = written.join('')

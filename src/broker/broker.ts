@@ -67,6 +67,8 @@ export class Broker {
   readonly fetchSessions: FetchSessions
   readonly #folders: LogFolders
   readonly #link: ControllerLink
+  /** Of the broker's life alone: what takes long for a client must not delay a heartbeat, nor end with one. */
+  readonly #lifeLink: ControllerLink
   /** Of the follower alone: answers on one connection keep their order, and its long polls would hold up all others. */
   readonly #followLink: ControllerLink
   readonly #service: Service
@@ -87,6 +89,7 @@ export class Broker {
     this.#configs = config.broker
     this.deadlines = new Deadlines(world.clock)
     this.#link = new ControllerLink(world, options.controllers, `broker-${config.nodeId}`, this.log)
+    this.#lifeLink = new ControllerLink(world, options.controllers, `heartbeat-${config.nodeId}`, this.log)
     this.#followLink = new ControllerLink(world, options.controllers, `raft-client-${config.nodeId}`, this.log)
     this.metadata = new MetadataFollower({
       nodeId: config.nodeId,
@@ -152,6 +155,7 @@ export class Broker {
     this.partitions.stop()
     this.metadata.stop()
     this.#link.close()
+    this.#lifeLink.close()
     this.#followLink.close()
     this.deadlines.stop()
   }
@@ -306,7 +310,7 @@ export class Broker {
         logDirs: this.#folders.directoryIds,
         previousBrokerEpoch: this.#folders.previousBrokerEpoch,
       },
-      this.#link,
+      this.#lifeLink,
       this.metadata,
       world.clock,
       log,

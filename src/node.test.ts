@@ -5,7 +5,7 @@ import { Channel } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import { Simulation } from '#world/fake/simulation.ts'
-import { startNode } from '../node.ts'
+import { startNode } from './node.ts'
 
 test('a topic whose creation waits for a stuck disk is created once, and its client is told so', async () => {
   const simulation = new Simulation(1)

@@ -74,6 +74,8 @@ async function run(options: StartOptions): Promise<number> {
   }
   process.on('uncaughtException', fatal)
   process.on('unhandledRejection', fatal)
+  // Heard from now on: whoever asks for the stop of a node that is starting gets a clean one, a moment later.
+  const asked = signal()
   let node: RunningNode
   try {
     node = await startNode(world, config)
@@ -96,7 +98,7 @@ async function run(options: StartOptions): Promise<number> {
       'the node is up',
     )
   }
-  await signal()
+  await asked
   world.log.info({}, 'stopping')
   await node.stop()
   world.log.info({}, 'stopped; everything is on disk')

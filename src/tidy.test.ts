@@ -144,7 +144,7 @@ const BANNED: readonly { readonly word: RegExp; readonly where: RegExp; readonly
   },
   { word: /\b(?:TODO|FIXME|XXX)\b/, where: /^src\//, instead: 'an issue, or the work itself' },
   {
-    word: /\/work\/|farm-/,
+    word: /['"`]\/(?:home|root|Users)\//,
     where: /^(?:src|scripts|bench|compat)\//,
     instead: 'nothing: the project names no machine',
   },

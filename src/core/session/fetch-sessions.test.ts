@@ -126,3 +126,24 @@ test('what gave data is served last the next time', () => {
   first.session.serveLast(first.partitions[0] as (typeof first.partitions)[number])
   assert.deepEqual(indexes(open(sessions, { sessionId, sessionEpoch: 1 })), [1, 2, 0])
 })
+
+test('all sessions together hold a bounded number of partitions', () => {
+  const sessions = new FetchSessions(10, 1000, 4)
+  const range = (count: number) => Array.from({ length: count }, (_, index) => index)
+  assert.equal(open(sessions, { sessionEpoch: 0, partitions: range(5) }).kind, 'sessionless')
+  const first = idOf(open(sessions, { sessionEpoch: 0, partitions: range(2) }))
+  const second = idOf(open(sessions, { sessionEpoch: 0, partitions: range(1) }))
+  assert.equal(open(sessions, { sessionEpoch: 0, partitions: range(2) }).kind, 'sessionless')
+  // One that outgrows what is left ends, and what it held is free.
+  const grown = open(sessions, { sessionId: first, sessionEpoch: 1, partitions: range(4) })
+  assert.deepEqual(grown, { kind: 'refused', error: 'FETCH_SESSION_ID_NOT_FOUND' })
+  const third = idOf(open(sessions, { sessionEpoch: 0, partitions: range(3) }))
+  // Forgotten partitions make room, and so does a session that its client ends.
+  open(sessions, { sessionId: third, sessionEpoch: 1, forgotten: [2] })
+  idOf(open(sessions, { sessionEpoch: 0, partitions: range(1) }))
+  open(sessions, { sessionId: second, sessionEpoch: -1 })
+  idOf(open(sessions, { sessionEpoch: 0, partitions: range(1) }))
+  // Idle ones go until there is room.
+  assert.equal(open(sessions, { sessionEpoch: 0, partitions: range(4) }, 5000).kind, 'full')
+  assert.equal(sessions.size, 1)
+})

@@ -32,6 +32,12 @@ export type FetchContext =
       readonly error: 'FETCH_SESSION_ID_NOT_FOUND' | 'INVALID_FETCH_SESSION_EPOCH' | 'FETCH_SESSION_TOPIC_ID_ERROR'
     }
 
+/**
+ * Of all sessions together: some 250 bytes each. A client names any partitions it likes, also ones that do not exist, by
+ * the million in one request, and a thousand sessions of that size are more than the memory there is.
+ */
+export const SESSION_PARTITIONS_MAX = 1_000_000
+
 /** Neither a session nor a wish for one. */
 const FINAL_EPOCH = -1
 const INITIAL_EPOCH = 0
@@ -65,17 +71,21 @@ export class FetchSession {
 
 /**
  * The incremental fetch sessions of a broker (KIP-227): which partitions a client asked for, so that it need name only
- * those that change. Bounded; a session gives way to a new one when it was idle for long, or when it is smaller than
- * the new one and old enough.
+ * those that change. Bounded in number and in the partitions they hold together; a session gives way to a new one when
+ * it was idle for long, or when it is smaller than the new one and old enough.
  */
 export class FetchSessions {
   readonly #sessions = new Map<number, FetchSession>()
   readonly #slots: number
   readonly #evictionMs: Millis
+  readonly #partitionsMax: number
+  /** Of all sessions. */
+  #partitions = 0
 
-  constructor(slots: number, evictionMs: Millis = 120_000) {
+  constructor(slots: number, evictionMs: Millis = 120_000, partitionsMax = SESSION_PARTITIONS_MAX) {
     this.#slots = slots
     this.#evictionMs = evictionMs
+    this.#partitionsMax = partitionsMax
   }
 
   get size(): number {
@@ -96,7 +106,7 @@ export class FetchSessions {
     const usesTopicIds = version >= 13
     const { sessionId, sessionEpoch } = request
     if (sessionEpoch === FINAL_EPOCH || sessionEpoch === INITIAL_EPOCH) {
-      if (sessionId !== 0) this.#sessions.delete(sessionId)
+      if (sessionId !== 0) this.#end(sessionId)
       const partitions = namedIn(request, nameOf)
       if (sessionEpoch === FINAL_EPOCH) return { kind: 'sessionless', partitions }
       const privileged = request.replicaId >= 0 || request.replicaState.replicaId >= 0
@@ -108,10 +118,14 @@ export class FetchSessions {
     if (session.nextEpoch !== sessionEpoch) return { kind: 'refused', error: 'INVALID_FETCH_SESSION_EPOCH' }
     if (session.usesTopicIds !== usesTopicIds) return { kind: 'refused', error: 'FETCH_SESSION_TOPIC_ID_ERROR' }
     this.#update(session, request, nameOf)
+    if (this.#partitions > this.#partitionsMax) {
+      this.#end(session.id) // its client names all again, and is served without a session while there is no room
+      return { kind: 'refused', error: 'FETCH_SESSION_ID_NOT_FOUND' }
+    }
     session.lastUsedAt = now
     session.nextEpoch = session.nextEpoch === INT32_MAX ? 1 : session.nextEpoch + 1
     if (session.partitions.size === 0) {
-      this.#sessions.delete(session.id)
+      this.#end(session.id)
       return { kind: 'sessionless', partitions: [] }
     }
     for (const partition of session.partitions.values()) {
@@ -127,7 +141,10 @@ export class FetchSessions {
     now: Millis,
     draw: () => number,
   ): FetchSession | undefined {
-    if (this.#sessions.size >= this.#slots && !this.#makeRoom(partitions.length, privileged, now)) return undefined
+    if (partitions.length > this.#partitionsMax) return undefined
+    while (this.#sessions.size >= this.#slots || this.#partitions + partitions.length > this.#partitionsMax) {
+      if (!this.#makeRoom(partitions.length, privileged, now)) return undefined
+    }
     let id = draw()
     while (this.#sessions.has(id)) id = draw()
     const session = new FetchSession(id, usesTopicIds, privileged, now)
@@ -135,7 +152,15 @@ export class FetchSessions {
       session.partitions.set(keyOf(partition.topicId, partition.topic, partition.index), partition)
     }
     this.#sessions.set(id, session)
+    this.#partitions += session.partitions.size
     return session
+  }
+
+  #end(id: number): void {
+    const session = this.#sessions.get(id)
+    if (session === undefined) return
+    this.#sessions.delete(id)
+    this.#partitions -= session.partitions.size
   }
 
   /** Ends one session that may end for a new one of this size, if there is any. */
@@ -151,11 +176,12 @@ export class FetchSessions {
     }
     const leaves = stale !== undefined && now - stale.lastUsedAt > this.#evictionMs ? stale : smallest
     if (leaves === undefined) return false
-    this.#sessions.delete(leaves.id)
+    this.#end(leaves.id)
     return true
   }
 
   #update(session: FetchSession, request: FetchRequest, nameOf: (topicId: Uuid) => string | undefined): void {
+    const before = session.partitions.size
     for (const topic of request.forgottenTopicsData) {
       for (const index of topic.partitions) session.partitions.delete(keyOf(topic.topicId, topic.topic, index))
     }
@@ -172,6 +198,7 @@ export class FetchSessions {
       known.lastFetchedEpoch = asked.lastFetchedEpoch
       known.followerLogStart = asked.followerLogStart
     }
+    this.#partitions += session.partitions.size - before
   }
 }
 

@@ -12,6 +12,7 @@ import type { FeatureRange } from '#core/metadata/image.ts'
 import { CLUSTER_METADATA_TOPIC, isInternalTopic, OFFSETS_TOPIC } from '#core/metadata/topic-name.ts'
 import { FetchSessions } from '#core/session/fetch-sessions.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
+import { MemoryBudget } from '#network/memory-budget.ts'
 import { Server } from '#network/server.ts'
 import type { Call, Caller, Service } from '#network/service.ts'
 import type { Api } from '#protocol/apis.ts'
@@ -279,6 +280,7 @@ export class Broker {
   async #start(): Promise<void> {
     const { world, config, log } = this
     const limits = { ...DEFAULT_CONNECTION_LIMITS, frameBytesMax: config.broker.number('socket.request.max.bytes') }
+    const budget = new MemoryBudget(config.broker.number('queued.max.request.bytes'), world.clock)
     for (const listener of config.listeners.filter(({ forControllers }) => !forControllers)) {
       this.#servers.push(
         await Server.listen(
@@ -287,6 +289,7 @@ export class Broker {
             address: { host: listener.host, port: listener.port },
             service: this.#service,
             limits,
+            budget,
             idleMs: config.broker.number('connections.max.idle.ms'),
             connectionsMax: config.broker.number('max.connections'),
             connectionsPerHostMax: config.broker.number('max.connections.per.ip'),

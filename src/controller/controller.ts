@@ -9,6 +9,7 @@ import type { FeatureRange, MetadataImage } from '#core/metadata/image.ts'
 import type { QuorumState, ReplicaProgress, VoterEndpoint } from '#core/raft/quorum.ts'
 import { type FetchAnswer, Raft, type RaftEffect, type RaftEvent, type RaftFetch } from '#core/raft/raft.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
+import { MemoryBudget } from '#network/memory-budget.ts'
 import { Server } from '#network/server.ts'
 import type { Caller } from '#network/service.ts'
 import { ErrorCode } from '#protocol/errors.ts'
@@ -272,7 +273,7 @@ export class Controller {
   }
 
   async #listen(): Promise<void> {
-    const { listener, limits, idleMs, connectionsMax, connectionsPerHostMax } = this.#config
+    const { listener, limits, idleMs, connectionsMax, connectionsPerHostMax, configs } = this.#config
     const { network, clock } = this.#world
     this.#server = await Server.listen(
       {
@@ -280,6 +281,7 @@ export class Controller {
         address: listener.address,
         service: controllerService(this),
         limits: limits ?? DEFAULT_CONNECTION_LIMITS,
+        budget: new MemoryBudget(configs.number('queued.max.request.bytes'), clock),
         idleMs: idleMs ?? IDLE_MS,
         connectionsMax: connectionsMax ?? UNBOUNDED,
         connectionsPerHostMax: connectionsPerHostMax ?? UNBOUNDED,

@@ -9,7 +9,8 @@ import type { Clock, File, Logger, Sink, Socket } from '#world/world.ts'
 import { apiVersions } from './api-versions.ts'
 import { Connection, DEFAULT_CONNECTION_LIMITS } from './connection.ts'
 import { FramePool } from './frame-pool.ts'
-import { HANG_UP, NO_ANSWER, type ServedApi, type Service, serve, service } from './service.ts'
+import { MemoryBudget } from './memory-budget.ts'
+import { type Call, HANG_UP, NO_ANSWER, type ServedApi, type Service, serve, service } from './service.ts'
 
 class SocketDouble implements Socket {
   readonly local = { host: '127.0.0.1', port: 9092 }
@@ -51,7 +52,12 @@ interface Harness {
   answered(): number[]
 }
 
-function harness(served: readonly ServedApi[], limits = DEFAULT_CONNECTION_LIMITS, time = clock): Harness {
+function harness(
+  served: readonly ServedApi[],
+  limits = DEFAULT_CONNECTION_LIMITS,
+  time = clock,
+  budget = new MemoryBudget(-1, time),
+): Harness {
   const lines: string[] = []
   const note = (_fields: object, message: string) => void lines.push(message)
   const log: Logger = { debug: note, info: note, warn: note, error: note, child: () => log }
@@ -70,6 +76,7 @@ function harness(served: readonly ServedApi[], limits = DEFAULT_CONNECTION_LIMIT
     service: all,
     limits,
     pool: new FramePool(1 << 20),
+    budget,
     clock: time,
     log,
     onClosed: () => {},
@@ -296,4 +303,94 @@ test('who waits for the end of a connection is told once, and not after he took 
   connection.closed(undefined)
   connection.whenGone(() => told.push(3))
   assert.deepEqual(told, [1, 3])
+})
+
+test('all connections of a node pause when their requests take up its memory, and go on in turn', async () => {
+  const { api, waiting } = heldHeartbeat()
+  const budget = new MemoryBudget(100, clock)
+  const [one, two, three] = [1, 2, 3].map(() => harness([api], DEFAULT_CONNECTION_LIMITS, clock, budget)) as [
+    Harness,
+    Harness,
+    Harness,
+  ]
+  const request = frame(API.Heartbeat, 4, 1, { groupId: 'g'.repeat(90) })
+  one.send(request)
+  assert.equal(budget.bytes, request.length)
+  assert.equal(one.socket.reading, false)
+  two.send(frame(API.ApiVersions, 3, 1, ok))
+  three.send(request)
+  assert.deepEqual([two.socket.reading, three.socket.reading], [false, false])
+  assert.equal(two.connection.busy, true, 'who waits for us is not idle')
+  waiting[0]?.()
+  await turn()
+  assert.equal(two.socket.reading, false)
+  three.connection.closed(undefined)
+  assert.deepEqual([one.socket.reading, two.socket.reading], [true, true])
+  assert.equal(budget.bytes, 0)
+})
+
+test('bytes count from their arrival on, to the end of the connection and of whoever holds them', () => {
+  const budget = new MemoryBudget(-1, clock)
+  const holders: Call[] = []
+  const api = serve({
+    api: API.Heartbeat,
+    handle: (_, call) => {
+      call.hold()
+      holders.push(call)
+      return { errorCode: ErrorCode.NONE }
+    },
+  })
+  const request = frame(API.Heartbeat, 4, 1)
+  const one = harness([api], DEFAULT_CONNECTION_LIMITS, clock, budget)
+  one.send(request)
+  assert.deepEqual(one.answered(), [1])
+  assert.equal(budget.bytes, request.length, 'answered, and held')
+  one.send(request.subarray(0, 10))
+  assert.equal(budget.bytes, request.length + 10)
+  one.connection.closed(undefined)
+  assert.equal(budget.bytes, request.length)
+  holders[0]?.letGo()
+  assert.equal(budget.bytes, 0)
+  const other = harness([api], DEFAULT_CONNECTION_LIMITS, clock, budget)
+  other.send(Buffer.from('0000000a0000000000000001ffff', 'hex'))
+  other.connection.closed(undefined)
+  assert.equal(budget.bytes, 0, 'a broken request leaves nothing behind')
+})
+
+test('answers that are not read count, ranges of files do not', () => {
+  const budget = new MemoryBudget(-1, clock)
+  const { send, socket, connection, answered } = harness([], DEFAULT_CONNECTION_LIMITS, clock, budget)
+  const write = socket.write.bind(socket)
+  socket.write = parts => {
+    write(parts)
+    for (const part of parts) socket.queuedBytes += part.length
+    socket.queuedBytes += 1_000_000
+  }
+  send(frame(API.ApiVersions, 3, 1, ok))
+  assert.deepEqual(answered(), [1])
+  assert.equal(budget.bytes, socket.queuedBytes - 1_000_000)
+  socket.queuedBytes = 0
+  connection.drained()
+  assert.equal(budget.bytes, 0)
+})
+
+test('of requests that fill the memory half arrived, one after the other is read to its end', async () => {
+  const { api, waiting } = heldHeartbeat()
+  const budget = new MemoryBudget(300, clock)
+  const request = frame(API.Heartbeat, 4, 1, { groupId: 'g'.repeat(150) })
+  const all = Array.from({ length: 3 }, () => harness([api], DEFAULT_CONNECTION_LIMITS, clock, budget))
+  for (const each of all) each.send(request.subarray(0, 110))
+  const reading = () => all.map(({ socket }) => socket.reading)
+  const [one, two, three] = all as [Harness, Harness, Harness]
+  // The third was the first to see that the memory is used up.
+  assert.deepEqual(reading(), [true, true, true])
+  one.send(request.subarray(110, 111))
+  two.send(request.subarray(110, 111))
+  assert.deepEqual(reading(), [false, false, true])
+  three.send(request.subarray(110))
+  assert.deepEqual(reading(), [false, false, false], `${budget.bytes} bytes are too many to begin another one`)
+  waiting[0]?.()
+  await turn()
+  assert.equal(budget.bytes, 222)
+  assert.deepEqual(reading(), [true, true, true])
 })

@@ -9,7 +9,9 @@ import { decodeRequestHeader, encodeResponseFrame, type FrameParts, type Request
 import type { RecordsHole } from '#protocol/schema.ts'
 import type { Address, Clock, File, Logger, Sink, Socket, WorldError } from '#world/world.ts'
 import type { FramePool } from './frame-pool.ts'
-import { type Answer, type Call, type Caller, HANG_UP, NO_ANSWER, type ServedApi, type Service } from './service.ts'
+import type { MemoryBudget, Reader } from './memory-budget.ts'
+import { type Answer, type Caller, HANG_UP, NO_ANSWER, type ServedApi, type Service } from './service.ts'
+import { SIZE_FIELD_BYTES, Slot } from './slot.ts'
 
 /** A range of a file in place of records: it goes from the file to the socket. */
 export interface FileRange extends RecordsHole {
@@ -40,13 +42,6 @@ const NO_BYTES = Buffer.alloc(0)
 /** Requests of one connection that are begun in one turn, so that thousands in one piece do not hold up the others. */
 const TAKEN_AT_ONCE = 128
 
-interface Slot {
-  readonly served: ServedApi
-  readonly header: RequestHeader
-  readonly size: number
-  answer: Answer<object> | undefined
-}
-
 export interface ConnectionOptions {
   readonly id: number
   readonly socket: Socket
@@ -54,6 +49,8 @@ export interface ConnectionOptions {
   readonly service: Service
   readonly limits: ConnectionLimits
   readonly pool: FramePool
+  /** Shared with all that the node reads from. */
+  readonly budget: MemoryBudget
   readonly clock: Clock
   readonly log: Logger
   readonly onClosed: (connection: Connection) => void
@@ -63,7 +60,7 @@ export interface ConnectionOptions {
  * One client's connection, from its bytes to requests and from answers to bytes. Requests are handled as they come and
  * answered in the order in which they came, whatever each takes.
  */
-export class Connection implements Sink, Caller {
+export class Connection implements Sink, Caller, Reader {
   readonly id: number
   readonly listener: string
   readonly local: Address
@@ -79,7 +76,13 @@ export class Connection implements Sink, Caller {
   readonly #log: Logger
   readonly #onClosed: (connection: Connection) => void
   readonly #frames: FrameReader
-  readonly #pool: FramePool
+  readonly pool: FramePool
+  readonly budget: MemoryBudget
+  /** Bytes that have arrived and whose requests have not ended: counted in the budget. */
+  #requestBytes = 0
+  /** Memory in answers since all was last read, and how much of it is counted in the budget. */
+  #answerBytes = 0
+  #countedAnswerBytes = 0
   /** Requests that are not answered yet, oldest first. */
   readonly #slots: Slot[] = []
   /** Frames that came and are not begun: behind a barrier, or more than one turn or the limits allow. */
@@ -109,13 +112,35 @@ export class Connection implements Sink, Caller {
     this.#log = options.log
     this.#onClosed = options.onClosed
     this.lastActive = options.clock.monotonic()
-    this.#pool = options.pool
+    this.pool = options.pool
+    this.budget = options.budget
+    this.budget.join(this)
     this.#frames = new FrameReader(options.limits.frameBytesMax, options.pool)
   }
 
   /** Whether requests are under way; a connection with some is not idle. */
   get busy(): boolean {
-    return this.#slots.length > 0 || this.#socket.queuedBytes > 0
+    return this.#slots.length > 0 || this.#socket.queuedBytes > 0 || this.#paused
+  }
+
+  get partial(): boolean {
+    return this.#frames.partial
+  }
+
+  goOn(): void {
+    this.#balance()
+  }
+
+  get unread(): number {
+    return this.#countedAnswerBytes > 0 ? this.#socket.queuedBytes : 0
+  }
+
+  closeStalled(what: string): void {
+    this.#log.warn(
+      { listener: this.listener, remote: `${this.remote.host}:${this.remote.port}` },
+      `closed a connection that ${what} while others wait for the memory it takes up (queued.max.request.bytes)`,
+    )
+    this.close()
   }
 
   whenGone(run: () => void): () => void {
@@ -135,6 +160,8 @@ export class Connection implements Sink, Caller {
     if (!this.#anyFrame && this.#first.length === 0)
       this.#first = Buffer.from(this.#space.subarray(0, Math.min(count, 16)))
     let taken = 0
+    this.budget.add(count)
+    this.#requestBytes += count
     try {
       this.#frames.received(count)
       for (let frame = this.#frames.next(); frame !== undefined; frame = this.#frames.next()) {
@@ -151,11 +178,13 @@ export class Connection implements Sink, Caller {
       return
     }
     if (this.#behind.length > 0) this.#takeBehindSoon()
+    if (taken > 0) this.budget.finished(this)
     this.#balance()
   }
 
   drained(): void {
     this.lastActive = this.#clock.monotonic()
+    this.#countAnswers()
     this.#takeBehind()
     this.#balance()
   }
@@ -166,8 +195,10 @@ export class Connection implements Sink, Caller {
     if (error !== undefined && error.code !== 'ECONNRESET' && error.code !== 'EPIPE') {
       this.#log.debug({ remote: this.remote, code: error.code }, 'a connection broke')
     }
-    this.#slots.length = 0
+    this.budget.part(this)
+    for (const slot of this.#slots.splice(0)) this.#end(slot)
     this.#behind.length = 0
+    this.budget.remove(this.#requestBytes + this.#countedAnswerBytes)
     for (const run of [...this.#whenGone]) run()
     this.#whenGone.clear()
     this.#onClosed(this)
@@ -183,25 +214,16 @@ export class Connection implements Sink, Caller {
     const header = decodeRequestHeader(reader)
     const served = this.#service.get(header.apiKey)
     const version = header.apiVersion
-    const size = frame.length
     if (served === undefined || version < served.versions.first || version > served.versions.last) {
-      this.#unsupported(header, served, size)
+      this.#unsupported(header, served, frame)
       return
     }
     const request = decodeToEdge(served.api.request, version, reader)
-    const slot: Slot = { served, header, size, answer: undefined }
+    const slot = new Slot(served, header, this, frame)
     this.#slots.push(slot)
-    const call: Call = {
-      apiKey: header.apiKey,
-      apiVersion: version,
-      clientId: header.clientId,
-      caller: this,
-      size,
-      recycle: () => this.#pool.give(frame),
-    }
     let answer: Answer<object> | Promise<Answer<object>>
     try {
-      answer = served.handle(request, call)
+      answer = served.handle(request, slot)
     } catch (error) {
       this.#handlerFailed(slot, error)
       return
@@ -269,6 +291,7 @@ export class Connection implements Sink, Caller {
       if (answer === undefined) return
       this.#slots.shift()
       this.#inFlightBytes -= slot.size
+      this.#end(slot)
       if (answer === HANG_UP) {
         this.#closing = true
         this.#socket.end()
@@ -276,6 +299,11 @@ export class Connection implements Sink, Caller {
       }
       if (answer !== NO_ANSWER) this.#send(slot, answer)
     }
+  }
+
+  #end(slot: Slot): void {
+    this.#requestBytes -= slot.size + SIZE_FIELD_BYTES
+    slot.end()
   }
 
   #send(slot: Slot, answer: object): void {
@@ -290,6 +318,7 @@ export class Connection implements Sink, Caller {
     for (const part of parts) {
       if (Buffer.isBuffer(part)) {
         buffers.push(part)
+        this.#answerBytes += part.length
         continue
       }
       const range = part as FileRange
@@ -298,17 +327,33 @@ export class Connection implements Sink, Caller {
       this.#socket.sendFile(range.file, range.position, range.size)
     }
     if (buffers.length > 0) this.#socket.write(buffers)
+    this.#countAnswers()
+  }
+
+  /** What is queued may be ranges of files, so it is counted at most as memory what went there as memory. */
+  #countAnswers(): void {
+    if (this.#gone) return
+    const queued = this.#socket.queuedBytes
+    if (queued === 0) this.#answerBytes = 0
+    const counted = Math.min(queued, this.#answerBytes)
+    const before = this.#countedAnswerBytes
+    if (counted === before) return
+    this.#countedAnswerBytes = counted
+    if (counted > before) this.budget.add(counted - before)
+    else this.budget.remove(before - counted)
   }
 
   /** KIP-511: an unknown version of ApiVersions is answered in version 0, so that the client can ask again. All else ends here. */
-  #unsupported(header: RequestHeader, served: ServedApi | undefined, size: number): void {
+  #unsupported(header: RequestHeader, served: ServedApi | undefined, frame: Buffer): void {
     if (served !== undefined && served.api.key === API.ApiVersions.key) {
       const { first, last } = served.advertised
       const answer = {
         errorCode: ErrorCode.UNSUPPORTED_VERSION,
         apiKeys: [{ apiKey: header.apiKey, minVersion: first, maxVersion: last }],
       }
-      this.#slots.push({ served, header: { ...header, apiVersion: 0 }, size, answer })
+      const slot = new Slot(served, { ...header, apiVersion: 0 }, this, frame)
+      slot.answer = answer
+      this.#slots.push(slot)
       this.#flush()
       return
     }
@@ -359,10 +404,12 @@ export class Connection implements Sink, Caller {
   /** Back-pressure: who does not read his answers, or asks faster than we answer, is not read from. */
   #balance(): void {
     if (this.#closing) return
-    const full =
+    const own =
       this.#slots.length + this.#behind.length >= this.#limits.inFlightMax ||
       this.#inFlightBytes >= this.#limits.inFlightBytesMax ||
       this.#socket.queuedBytes >= this.#limits.queuedBytesMax
+    if (own) this.budget.leave(this)
+    const full = own || this.budget.mustWait(this)
     if (full === this.#paused) return
     this.#paused = full
     if (full) this.#socket.pause()

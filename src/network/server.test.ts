@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Clock, Listener, Logger, Network, Socket } from '#world/world.ts'
 import { DEFAULT_CONNECTION_LIMITS } from './connection.ts'
+import { MemoryBudget } from './memory-budget.ts'
 import { Server, type ServerOptions } from './server.ts'
 
 const clock: Clock = { now: () => 0, monotonic: () => 0, after: () => ({ cancel() {} }), soon: run => run() }
@@ -21,6 +22,7 @@ async function listen(limits: Partial<ServerOptions>) {
     address,
     service: new Map(),
     limits: DEFAULT_CONNECTION_LIMITS,
+    budget: new MemoryBudget(-1, clock),
     idleMs: 0,
     connectionsMax: 100,
     connectionsPerHostMax: 100,

@@ -2,6 +2,7 @@ import { MiB, type Millis } from '#base/units.ts'
 import type { Address, Clock, Listener, Logger, Network, Socket, Timer } from '#world/world.ts'
 import { Connection, type ConnectionLimits } from './connection.ts'
 import { FramePool } from './frame-pool.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 import type { Service } from './service.ts'
 
 export interface ServerOptions {
@@ -10,6 +11,8 @@ export interface ServerOptions {
   readonly address: Address
   readonly service: Service
   readonly limits: ConnectionLimits
+  /** What all connections of the node may take up together. */
+  readonly budget: MemoryBudget
   /** connections.max.idle.ms */
   readonly idleMs: Millis
   /** max.connections of this listener */
@@ -87,6 +90,7 @@ export class Server {
       service: this.#options.service,
       limits: this.#options.limits,
       pool: this.#pool,
+      budget: this.#options.budget,
       clock: this.#clock,
       log: this.#log,
       onClosed: closed => this.#forget(closed),

@@ -12,6 +12,9 @@ export interface Call {
   readonly size: number
   /** Says that nothing refers to the request's bytes any more, so that their memory may be used for another. */
   recycle(): void
+  /** The request's bytes are used beyond its answer; they count as the node's memory until as many `letGo` followed. */
+  hold(): void
+  letGo(): void
 }
 
 /** The connection behind a call, for as long as it lives. */

@@ -5,6 +5,7 @@
 
 import type { BatchError, TimestampType } from './batch.ts'
 import * as batch from './batch.ts'
+import type { DecompressionAllowance } from './decompression-allowance.ts'
 import { scanPlain } from './plain-scan.ts'
 import { BatchRecords } from './records.ts'
 import { RecordsError } from './records-error.ts'
@@ -31,6 +32,8 @@ export interface ProducedOptions {
   readonly records: 'unread' | 'plain' | 'all'
   /** Bytes that a batch may have after decompression before it is refused. */
   readonly decompressedBytesMax?: number
+  /** Bytes that all batches of a request may have after decompression, before the rest is refused. */
+  readonly allowance?: DecompressionAllowance
 }
 
 /** Which record of the batch is at fault, for the RecordErrors of Produce from version 8 on. */
@@ -146,7 +149,7 @@ function checkRecords(buffer: Buffer, at: number, options: ProducedOptions): Pro
   let highest = batch.NO_TIMESTAMP
   let inOrder = true
   try {
-    const limits = { decompressedBytesMax: options.decompressedBytesMax }
+    const limits = { decompressedBytesMax: options.decompressedBytesMax, allowance: options.allowance }
     const records = plain ? new BatchRecords(buffer, at, limits) : BatchRecords.skimmed(buffer, at, limits)
     for (let batchIndex = 0; records.next(); batchIndex++) {
       const { timestamp } = records

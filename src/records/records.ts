@@ -8,6 +8,7 @@
  */
 import * as batch from './batch.ts'
 import { DECOMPRESSED_BYTES_MAX_DEFAULT, decompress } from './compression.ts'
+import type { DecompressionAllowance } from './decompression-allowance.ts'
 import { LegacyRecords } from './legacy.ts'
 import { RecordsError } from './records-error.ts'
 
@@ -29,6 +30,8 @@ export interface LogRecord {
 export interface RecordsOptions {
   /** A batch with more bytes than this after decompression is refused. */
   readonly decompressedBytesMax?: number
+  /** What this and other batches may have after decompression together. */
+  readonly allowance?: DecompressionAllowance | undefined
 }
 
 /** The records of a batch of any magic, first before the first one. */
@@ -118,7 +121,10 @@ export class BatchRecords implements Records {
     } else {
       const max = options.decompressedBytesMax ?? DECOMPRESSED_BYTES_MAX_DEFAULT
       const blob = buffer.subarray(start, end)
-      this.#bytes = this.#count === 0 ? blob : decompress(compression, blob, max)
+      this.#bytes =
+        this.#count === 0
+          ? blob
+          : (options.allowance?.decompress(compression, blob, max) ?? decompress(compression, blob, max))
       this.#position = 0
       this.#end = this.#bytes.length
     }

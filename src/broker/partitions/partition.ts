@@ -85,6 +85,11 @@ export class Partition {
     return this.#appending < 0 ? this.log.nextOffset : this.#appending
   }
 
+  /** Ends, one way or the other, when the log is done with all that was appended so far. */
+  get written(): Promise<void> | undefined {
+    return this.#awaited
+  }
+
   get gone(): boolean {
     return this.#gone
   }

@@ -1,4 +1,4 @@
-import type { Millis } from '#base/units.ts'
+import { MiB, type Millis } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import type { Produced } from '#core/partition/leader.ts'
 import { type Answer, type Call, HANG_UP, NO_ANSWER, type ServedApi, serve } from '#network/service.ts'
@@ -7,6 +7,7 @@ import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import type { ProduceRequest, ProduceResponse } from '#protocol/messages/produce.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import { isTransactional, producerId, sizeInBytes, stampLogAppendTime } from '#records/batch.ts'
+import { DecompressionAllowance } from '#records/decompression-allowance.ts'
 import { type ProducedOptions, validateProduced } from '#records/produced.ts'
 import { RecordsError } from '#records/records-error.ts'
 import type { Broker } from '../broker.ts'
@@ -36,6 +37,9 @@ type TopicResponse = NonNullable<InputOf<typeof ProduceResponse>['responses']>[n
 type PartitionResponse = NonNullable<TopicResponse['partitionResponses']>[number]
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
+/** What the records of one request may take up after decompression, all together: it is done in one turn of the loop. */
+const DECOMPRESSED_BYTES_MAX = 256 * MiB
+
 /** One request on its way through all of its partitions. */
 class ProduceCall {
   readonly #broker: Broker
@@ -43,6 +47,7 @@ class ProduceCall {
   readonly #call: Call
   readonly #responses: TopicResponse[] = []
   readonly #tokens: Token[] = []
+  readonly #allowance = new DecompressionAllowance(DECOMPRESSED_BYTES_MAX)
   #unsettled = 0
   #terms: Terms | undefined
   #options: ProducedOptions | undefined
@@ -134,7 +139,7 @@ class ProduceCall {
       refuse(response, 'INVALID_TXN_STATE', 'transactions are not served yet')
       return
     }
-    const batch = recompressedOrRefused(records, terms, response)
+    const batch = recompressedOrRefused(records, terms, this.#allowance, response)
     if (batch === undefined) return
     let appendTime: Millis = -1
     if (terms.produced.timestampType === 'LogAppendTime') {
@@ -144,7 +149,14 @@ class ProduceCall {
     const token = new Token(this, found, response, appendTime)
     this.#tokens.push(token)
     this.#unsettled++
+    this.#call.hold()
     found.produce(batch, 0, sizeInBytes(batch, 0), acks, token)
+    token.given(found.written)
+  }
+
+  /** The log is done with the bytes of a partition. */
+  written(): void {
+    this.#call.letGo()
   }
 
   /** What batches are checked against; partitions of one topic share it. */
@@ -157,6 +169,7 @@ class ProduceCall {
         ...(terms.compressionType !== 'producer' && { records: 'all' as const }),
         apiVersion: this.#call.apiVersion,
         now: this.#broker.world.clock.now(),
+        allowance: this.#allowance,
       }
     }
     return this.#options
@@ -229,6 +242,9 @@ class Token implements ProduceToken {
   readonly #call: ProduceCall
   readonly #appendTime: Millis
   #settled = false
+  /** Says that the log is done; undefined where it has nothing to be done with, or is. */
+  #written: Promise<void> | undefined
+  #isDone = false
 
   constructor(call: ProduceCall, partition: Partition, response: Mutable<PartitionResponse>, appendTime: Millis) {
     this.#call = call
@@ -237,7 +253,19 @@ class Token implements ProduceToken {
     this.#appendTime = appendTime
   }
 
+  /** The partition has the batch, and perhaps answered already. */
+  given(written: Promise<void> | undefined): void {
+    this.#written = written
+    if (this.#settled || written === undefined) this.#doneWhenWritten()
+  }
+
   settle(produced: Produced<ProduceToken>): void {
+    // Who lost the leadership answers at once, and the log goes on writing. Without acks nobody waits for it at all.
+    const isEarly = produced.error === 'NOT_LEADER_OR_FOLLOWER'
+    if (this.#written !== undefined) {
+      if (isEarly) this.#doneWhenWritten()
+      else this.#done()
+    }
     if (this.#settled) return
     this.#settled = true
     if (produced.error !== undefined) {
@@ -247,25 +275,41 @@ class Token implements ProduceToken {
       this.response.logAppendTimeMs = this.#appendTime
       this.response.logStartOffset = this.partition.log.startOffset
     }
-    // Who lost the leadership answers at once, and the log goes on writing.
-    this.#call.settled(produced.error === 'NOT_LEADER_OR_FOLLOWER')
+    this.#call.settled(isEarly)
   }
 
+  /** The answer leaves without the log, which goes on; its own answer still comes. */
   timedOut(): void {
     if (this.#settled) return
     this.#settled = true
     refuse(this.response, 'REQUEST_TIMED_OUT', 'the replicas did not confirm in time; the records may still be written')
     this.#call.settled(true)
   }
+
+  #doneWhenWritten(): void {
+    if (this.#written === undefined) this.#done()
+    else
+      this.#written.then(
+        () => this.#done(),
+        () => this.#done(),
+      )
+  }
+
+  #done(): void {
+    if (this.#isDone) return
+    this.#isDone = true
+    this.#call.written()
+  }
 }
 
 function recompressedOrRefused(
   records: Buffer,
   terms: Terms,
+  allowance: DecompressionAllowance,
   response: Mutable<PartitionResponse>,
 ): Buffer | undefined {
   try {
-    return recompressed(records, terms)
+    return recompressed(records, terms, allowance)
   } catch (error) {
     if (!(error instanceof RecordsError)) throw error
     refuse(response, error.code, error.message)

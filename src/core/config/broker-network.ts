@@ -162,7 +162,8 @@ export const NETWORK_CONFIGS: readonly ConfigDefinition[] = [
   long(
     'queued.max.request.bytes',
     -1,
-    'Bytes of all requests that are in work; beyond, connections are not read from. -1 is no limit of its own.',
+    'Bytes of memory that requests of all connections, arrived, arriving or in work, and answers that clients have not read may take up together; beyond, connections are not read from. -1 stands for 536870912 (512 MiB). A controller counts its own.',
+    works,
   ),
   int('num.network.threads', 3, 'Threads for the network. One event loop does this here.', atLeast(1), clusterWide),
   int('num.io.threads', 8, 'Threads for requests. One event loop does this here.', atLeast(1), clusterWide),

@@ -27,15 +27,25 @@ export class LeaderEpochs {
     return entries
   }
 
-  /** `epoch` begins at `startOffset`; what contradicts that (a later epoch or start) is forgotten. */
+  /**
+   * `epoch` has a record at `startOffset`, or begins there. What contradicts that is forgotten: a later epoch that began no
+   * later, an earlier one that began no earlier. A later one that began behind it stays: a leader begins its epoch behind
+   * the appends of the one before, which may still be under way to the disk.
+   */
   assign(epoch: Epoch, startOffset: Offset): void {
     const pairs = this.#pairs
     if (epoch < 0) return
-    if (pairs.at(-2) === epoch && (pairs.at(-1) as number) <= startOffset) return
-    while (pairs.length > 0 && ((pairs.at(-2) as number) >= epoch || (pairs.at(-1) as number) >= startOffset)) {
-      pairs.length -= 2
+    let end = pairs.length
+    while (end > 0 && (pairs[end - 2] as number) > epoch && (pairs[end - 1] as number) > startOffset) end -= 2
+    let begin = end
+    while (begin > 0) {
+      const [known, start] = [pairs[begin - 2] as number, pairs[begin - 1] as number]
+      if (known === epoch ? start <= startOffset : known < epoch && start < startOffset) break
+      begin -= 2
     }
-    pairs.push(epoch, startOffset)
+    const isKnown = begin > 0 && pairs[begin - 2] === epoch
+    if (isKnown && begin === end) return
+    pairs.splice(begin, end - begin, ...(isKnown ? [] : [epoch, startOffset]))
     this.dirty = true
   }
 

@@ -246,6 +246,8 @@ async function recoverSegment(
     }
   }
   if (position === 0) segment.reset()
+  // The file may be older than a truncation: from here on the batches say which epochs there were.
+  epochs.truncateFromEnd(endOffset)
   segment.busy = true
   const file = await segment.open(true)
   const walk = new BatchWalk(file, position, size, { whole: true, chunkBytes: RECOVERY_CHUNK_BYTES })

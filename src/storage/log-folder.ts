@@ -5,7 +5,13 @@ import { type Chance, type Clock, type Disk, type Entry, type Lock, type Logger,
 import { takeCleanShutdown, writeCleanShutdown } from './clean-shutdown.ts'
 import { inParallel } from './files.ts'
 import type { Log } from './log.ts'
-import { type MetaProperties, readMetaProperties, writeMetaProperties } from './meta-properties.ts'
+import {
+  ForeignFolderError,
+  META_PROPERTIES_FILE,
+  type MetaProperties,
+  readMetaProperties,
+  writeMetaProperties,
+} from './meta-properties.ts'
 import {
   HIGH_WATERMARK_CHECKPOINT,
   LOG_START_CHECKPOINT,
@@ -13,7 +19,7 @@ import {
   RECOVERY_POINT_CHECKPOINT,
 } from './offset-checkpoint.ts'
 import { parsePartitionFolderName, suffixedFolderName } from './partition-folder.ts'
-import { cureOf, storageError } from './storage-error.ts'
+import { cureOf, isFull, type StorageError, storageError } from './storage-error.ts'
 import { GroupedSyncs } from './syncs.ts'
 import { WriteTurns } from './write-turns.ts'
 
@@ -56,6 +62,7 @@ export class LogFolder {
   readonly #highWatermarks: OffsetCheckpoint
   /** As they were read; those of logs that are not open are written back as they are. */
   readonly #loaded: readonly [Map<string, Offset>, Map<string, Offset>, Map<string, Offset>]
+  #complainedOf: unknown
 
   private constructor(
     world: LogFolderWorld,
@@ -80,7 +87,8 @@ export class LogFolder {
 
   /**
    * Locks the folder and reads what it says of itself, without opening logs. `identify` decides whether the folder is ours
-   * and what a new one is told; it throws when it is another's. Rejects with a WorldError when the disk fails.
+   * and what a new one is told; it throws when it is another's. Rejects with a ForeignFolderError when partitions lie in a
+   * folder that does not say whose they are, with a WorldError when the disk fails.
    */
   static async open(
     world: LogFolderWorld,
@@ -92,6 +100,7 @@ export class LogFolder {
     const lock = await disk.lock(`${path}/.lock`)
     try {
       const properties = await readMetaProperties(disk, path)
+      if (properties === undefined) await refuseNameless(disk, path)
       const identity = identify(properties)
       const directoryId = properties?.directoryId ?? uuidFromRandom(bytes => random.fill(bytes))
       // It was nobody's so far, so nobody may have made its name durable.
@@ -186,9 +195,19 @@ export class LogFolder {
     await this.#attempt(() => this.writeHighWatermarks())
   }
 
-  /** After DeleteRecords: what cannot be written down now is so with the next checkpoint. */
+  /**
+   * After DeleteRecords, so that what was deleted does not come back when the process dies. Rejects with a StorageError when
+   * it may. Not on a full disk: there deleting is the cure and must not look refused, and what frees the space also lets
+   * the next checkpoint write the start offsets down; a crash before that costs no more than deleting once more.
+   */
   async keepStartOffsets(): Promise<void> {
-    if (this.online) await this.#attempt(() => this.writeStartOffsets())
+    if (!this.online) return
+    try {
+      await this.writeStartOffsets()
+    } catch (error) {
+      const failure = this.#complain(error)
+      if (!isFull(failure)) throw failure
+    }
   }
 
   async #attempt(work: () => Promise<void>): Promise<boolean> {
@@ -196,10 +215,20 @@ export class LogFolder {
       await work()
       return true
     } catch (error) {
-      const { message, errno } = storageError(error, this.path)
-      this.#world.log.warn({ folder: this.path, errno }, `could not write a checkpoint: ${message}; ${cureOf(errno)}`)
+      this.#complain(error)
       return false
     }
+  }
+
+  /** Once, when many shared the write that failed. */
+  #complain(error: unknown): StorageError {
+    const failure = storageError(error, this.path)
+    const { message, errno } = failure
+    if (error !== this.#complainedOf) {
+      this.#world.log.warn({ folder: this.path, errno }, `could not write a checkpoint: ${message}; ${cureOf(errno)}`)
+    }
+    this.#complainedOf = error
+    return failure
   }
 
   /** Closes all logs and leaves the mark of a clean stop, unless one of them could not write down what it should. */
@@ -247,6 +276,19 @@ async function settleFolders(
     }
   }
   return found
+}
+
+/** With a new identity the partitions of a folder would be taken for those of somebody else, and moved aside. */
+async function refuseNameless(disk: Disk, path: string): Promise<void> {
+  const partition = (await disk.list(path)).find(
+    ({ name, folder }) => folder && parsePartitionFolderName(name)?.state === 'live',
+  )
+  if (partition === undefined) return
+  const file = `${path}/${META_PROPERTIES_FILE}`
+  throw new ForeignFolderError(
+    `${file} is missing or does not say whose folder this is, and partitions lie in it (${partition.name}); ` +
+      'restore the file (lines cluster.id=..., node.id=..., version=1), or choose another folder',
+  )
 }
 
 /** A power cut must not take the folder, nor those above it that were made together with it. */

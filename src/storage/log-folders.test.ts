@@ -188,7 +188,7 @@ test('a log that could not be opened does not come back over the one that was op
     const first = await openPartition(folders, 0)
     for (let batch = 0; batch < 3; batch++) await appendTo(first, plainBatch(batch * 2, 2, 10, T0))
     first.log.deleteRecordsBefore(2)
-    await folders.keepStartOffsets()
+    await folders.keepStartOffset(first.log)
     const left = disk.afterKill()
     // Before the log is served what was not synced has to be, or a recovery point that is too high to be lowered.
     const point = failing === 'sync' ? 0 : 100
@@ -266,7 +266,7 @@ test('what was deleted stays so when the process dies, once that is kept', async
   const opened = await openPartition(folders, 0)
   for (let batch = 0; batch < 5; batch++) await appendTo(opened, plainBatch(batch * 2, 2, 10, T0))
   opened.log.deleteRecordsBefore(7)
-  await folders.keepStartOffsets()
+  await folders.keepStartOffset(opened.log)
 
   const killed = await openPartition(await LogFolders.open(options(disk.afterKill(), { paths: ['/a'] })), 0)
   assert.deepEqual([killed.log.startOffset, killed.log.endOffset], [7, 10])
@@ -293,4 +293,55 @@ test('the log of the metadata, which others open, is no partition that waits to 
   assert.match(line.log.lines.join('\n'), /opened 1 of 1 logs, checking/)
   await again.close(7)
   assert.equal((await LogFolders.open(options(killed.afterKill(), one))).previousBrokerEpoch, 7)
+})
+
+test('where a log begins: a disk that does not take it is said, a full one is not, and who comes together shares a write', async () => {
+  const disk = new MemoryDisk()
+  const world = options(disk, { paths: ['/a'] })
+  const folders = await LogFolders.open(world)
+  const { log, fold } = await openPartition(folders, 0)
+  await appendTo({ log, fold }, plainBatch(0, 5, 10, T0))
+  let code = 'EIO'
+  let writes = 0
+  disk.fault = (operation, path) => {
+    if (operation !== 'write' || !path.includes('log-start-offset')) return undefined
+    writes++
+    return code
+  }
+  log.deleteRecordsBefore(3)
+  const together = () => Promise.allSettled([1, 2, 3].map(() => folders.keepStartOffset(log)))
+  for (const outcome of await together()) {
+    assert.ok(outcome.status === 'rejected' && outcome.reason instanceof StorageError)
+  }
+  assert.equal(writes, 1)
+  code = 'ENOSPC'
+  for (const { status } of await together()) assert.equal(status, 'fulfilled')
+  assert.equal(writes, 2)
+  assert.equal(world.log.lines.filter(line => line.includes('could not write a checkpoint')).length, 2)
+  disk.fault = () => undefined
+  await folders.checkpoint()
+  assert.equal(String(disk.contentOf('/a/log-start-offset-checkpoint')), '0\n1\ntopic 0 3\n')
+  await folders.close()
+})
+
+test('partitions in a folder that does not say whose it is are not taken for new', async () => {
+  const disk = new MemoryDisk()
+  const one = { paths: ['/a'] }
+  const folders = await LogFolders.open(options(disk, one))
+  await openPartition(folders, 0)
+  await folders.close()
+  const properties = disk.contentOf('/a/meta.properties') as Buffer
+  for (const useless of ['', 'version=1\n', 'cluster.id=x\nnode.id=\n']) {
+    disk.put('/a/meta.properties', Buffer.from(useless))
+    await assert.rejects(
+      LogFolders.open(options(disk, one)),
+      (error: unknown) =>
+        error instanceof ForeignFolderError && /\/a\/meta\.properties.*topic-0.*restore/.test(error.message),
+    )
+    assert.equal(String(disk.contentOf('/a/meta.properties')), useless)
+  }
+  disk.put('/a/meta.properties', properties)
+  const again = await LogFolders.open(options(disk, one))
+  assert.equal(again.clusterId, folders.clusterId)
+  await again.close()
 })

@@ -6,19 +6,16 @@ import type { BatchFold } from './batch-fold.ts'
 import { Log } from './log.ts'
 import type { LogConfig } from './log-config.ts'
 import { LogFolder, type LogFolderWorld, moveAside } from './log-folder.ts'
-import type { MetaProperties } from './meta-properties.ts'
+import { ForeignFolderError, META_PROPERTIES_FILE, type MetaProperties } from './meta-properties.ts'
 import { partitionFolderName } from './partition-folder.ts'
 import { readPartitionMetadata, writePartitionMetadata } from './partition-metadata.ts'
 import { SegmentCache, type SegmentCacheLimits } from './segment-cache.ts'
 import { cureOf, StorageError, storageError } from './storage-error.ts'
 
+export { ForeignFolderError } from './meta-properties.ts'
+
 const PROGRESS_EVERY_MS: Millis = 5_000
 const CHECKPOINT_EVERY_MS: Millis = 60_000
-
-/** A log folder that belongs to another node or cluster, or whose owner still runs: for whoever starts the process to solve. */
-export class ForeignFolderError extends Error {
-  override readonly name = 'ForeignFolderError'
-}
 
 export interface LogFoldersOptions extends LogFolderWorld {
   /** `log.dirs`; at least one. New partitions go to the one with the fewest. */
@@ -351,9 +348,12 @@ export class LogFolders {
     for (const folder of this.#folders) await folder.checkpoint()
   }
 
-  /** Writes down where logs begin, so that what was deleted does not come back when the process dies. */
-  async keepStartOffsets(): Promise<void> {
-    await Promise.all(this.#folders.map(folder => folder.keepStartOffsets()))
+  /**
+   * Writes down where a log begins, so that what was deleted does not come back when the process dies; who comes at the same
+   * time shares the write. Rejects with a StorageError when it may come back, unless the disk is only full.
+   */
+  async keepStartOffset(log: Log): Promise<void> {
+    await this.#folderOf(log)?.keepStartOffsets()
   }
 
   /** The clean stop of all logs; after it the process may end. */
@@ -372,7 +372,7 @@ async function inOrderOfKnowledge({ disk, paths }: LogFoldersOptions): Promise<s
   const known: string[] = []
   const fresh: string[] = []
   for (const path of paths) {
-    const hasProperties = await disk.readFile(`${path}/meta.properties`).catch(() => undefined)
+    const hasProperties = await disk.readFile(`${path}/${META_PROPERTIES_FILE}`).catch(() => undefined)
     ;(hasProperties === undefined ? fresh : known).push(path)
   }
   return [...known, ...fresh]

@@ -67,7 +67,8 @@ export async function rangeOf(
     end = walk.position
     nextOffset = walk.lastOffset + 1
   }
-  if (end === start) return undefined
+  // Nothing fits, or it was cut off meanwhile.
+  if (end === start || nextOffset < 0) return undefined
   segment.remember(nextOffset, end)
   return { file, position: start, size: end - start, nextOffset }
 }

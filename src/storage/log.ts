@@ -9,7 +9,7 @@ import type { LogConfig } from './log-config.ts'
 import { type LogRange, rangeOf, recentRange } from './log-range.ts'
 import { findMaxTimestamp, findTimestamp, type TimestampOffset } from './lookup.ts'
 import type { ProducerSnapshots } from './producer-snapshots.ts'
-import { countExpired } from './retention.ts'
+import { countExpired, type RetentionReason } from './retention.ts'
 import type { Segment, SegmentPlace } from './segment.ts'
 import { RANGE_GRACE_MS, SegmentCache } from './segment-cache.ts'
 import { type StorageError, storageError } from './storage-error.ts'
@@ -342,33 +342,52 @@ export class Log {
         else await this.roll()
       }
       if (count === 0) return 0
-      const removed = await this.#exclusive(async () => {
-        const expired = segments.splice(0, Math.min(count, segments.length - 1))
-        const start = (segments[0] as Segment).baseOffset
-        if (expired.length > 0 && this.startOffset < start) this.deleteRecordsBefore(start)
-        for (const segment of expired) await segment.renameDeleted()
-        await this.#snapshots.removeBelow(start)
-        return expired
-      })
-      if (removed.length > 0) {
-        const { folder } = this
-        this.#options.log.info(
-          { folder, segments: removed.length, reason, startOffset: this.startOffset },
-          'deleted old segments',
-        )
-        const timer = this.#options.clock.after(Math.max(config.fileDeleteDelayMs, RANGE_GRACE_MS), () => {
-          this.#deletions?.delete(timer)
-          this.#writer.later(async () => {
-            for (const segment of removed) await segment.removeFiles(true)
-          })
-        })
-        this.#deletions ??= new Set()
-        this.#deletions.add(timer)
+      const removed: Segment[] = []
+      try {
+        await this.#exclusive(() => this.#takeAway(count, removed))
+      } finally {
+        if (removed.length > 0) this.#removeLater(removed, reason)
       }
       return removed.length
     } catch (error) {
       throw storageError(error, this.#folder)
     }
+  }
+
+  /** Moves the oldest segments, but never the last, from the list to `removed`, one by one as their files are renamed. */
+  async #takeAway(countMax: number, removed: Segment[]): Promise<void> {
+    const segments = this.#segments
+    const count = Math.min(countMax, segments.length - 1)
+    const start = (segments[count] as Segment).baseOffset
+    if (count > 0) this.deleteRecordsBefore(start)
+    while (removed.length < count) {
+      const segment = segments.shift() as Segment
+      try {
+        await segment.renameDeleted()
+      } catch (error) {
+        // Still there, and below the start offset: what the next retention begins with.
+        segments.unshift(segment)
+        throw error
+      }
+      removed.push(segment)
+    }
+    await this.#snapshots.removeBelow(start)
+  }
+
+  #removeLater(removed: readonly Segment[], reason: RetentionReason | undefined): void {
+    const { folder, config } = this
+    this.#options.log.info(
+      { folder, segments: removed.length, reason, startOffset: this.startOffset },
+      'deleted old segments',
+    )
+    const timer = this.#options.clock.after(Math.max(config.fileDeleteDelayMs, RANGE_GRACE_MS), () => {
+      this.#deletions?.delete(timer)
+      this.#writer.later(async () => {
+        for (const segment of removed) await segment.removeFiles(true)
+      })
+    })
+    this.#deletions ??= new Set()
+    this.#deletions.add(timer)
   }
 
   async #exclusive<T>(task: () => Promise<T>): Promise<T> {

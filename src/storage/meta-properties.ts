@@ -3,7 +3,12 @@ import { isUuid, type Uuid } from '#base/uuid.ts'
 import type { Disk } from '#world/world.ts'
 import { readText, replaceFile } from './files.ts'
 
-const FILE = 'meta.properties'
+export const META_PROPERTIES_FILE = 'meta.properties'
+
+/** A log folder that belongs to another node or cluster, or whose owner still runs: for whoever starts the process to solve. */
+export class ForeignFolderError extends Error {
+  override readonly name = 'ForeignFolderError'
+}
 
 /** `meta.properties` of a log folder: whose it is. Version 1 is KRaft's; `directory.id` came later and may be missing. */
 export interface MetaProperties {
@@ -14,7 +19,7 @@ export interface MetaProperties {
 
 /** Undefined for a folder that was never used, or whose file says nothing that can be used. */
 export async function readMetaProperties(disk: Disk, folder: string): Promise<MetaProperties | undefined> {
-  const text = await readText(disk, `${folder}/${FILE}`)
+  const text = await readText(disk, `${folder}/${META_PROPERTIES_FILE}`)
   if (text === undefined) return undefined
   const properties = new Map<string, string>()
   for (const line of text.split('\n')) {
@@ -22,10 +27,14 @@ export async function readMetaProperties(disk: Disk, folder: string): Promise<Me
     if (match !== null) properties.set(match[1] as string, (match[2] as string).replaceAll('\\', ''))
   }
   const clusterId = properties.get('cluster.id')
-  const nodeId = Number(properties.get('node.id') ?? properties.get('broker.id'))
+  const nodeId = /^\d+$/.exec(properties.get('node.id') ?? properties.get('broker.id') ?? '')?.[0]
   const directoryId = properties.get('directory.id')
-  if (clusterId === undefined || !Number.isInteger(nodeId)) return undefined
-  return { clusterId, nodeId, directoryId: directoryId !== undefined && isUuid(directoryId) ? directoryId : undefined }
+  if (!clusterId || nodeId === undefined) return undefined
+  return {
+    clusterId,
+    nodeId: Number(nodeId),
+    directoryId: directoryId !== undefined && isUuid(directoryId) ? directoryId : undefined,
+  }
 }
 
 export function writeMetaProperties(
@@ -34,5 +43,5 @@ export function writeMetaProperties(
   { clusterId, nodeId, directoryId }: MetaProperties,
 ): Promise<void> {
   const lines = [`cluster.id=${clusterId}`, `directory.id=${directoryId}`, `node.id=${nodeId}`, 'version=1']
-  return replaceFile(disk, folder, FILE, `#\n${lines.join('\n')}\n`)
+  return replaceFile(disk, folder, META_PROPERTIES_FILE, `#\n${lines.join('\n')}\n`)
 }

@@ -16,6 +16,8 @@ export class OffsetCheckpoint {
   readonly #name: string
   #written = ''
   #turn: Promise<unknown> = Promise.resolve()
+  /** Has not begun yet. */
+  #next: Promise<void> | undefined
 
   constructor(disk: Disk, folder: string, name: string) {
     this.#disk = disk
@@ -40,9 +42,14 @@ export class OffsetCheckpoint {
     return offsets
   }
 
-  /** Asks for the offsets when its turn comes, so that of two writes the later one has the newer offsets. */
+  /**
+   * Asks for the offsets when its turn comes, so that of two writes the later one has the newer offsets. All who come while
+   * one is under way share the next.
+   */
   write(offsets: () => ReadonlyMap<string, Offset>): Promise<void> {
+    if (this.#next !== undefined) return this.#next
     const run = this.#turn.then(async () => {
+      this.#next = undefined
       const entries = offsets()
       let text = `0\n${entries.size}\n`
       for (const [key, offset] of entries) {
@@ -53,6 +60,7 @@ export class OffsetCheckpoint {
       await replaceFile(this.#disk, this.#folder, this.#name, text)
       this.#written = text
     })
+    this.#next = run
     this.#turn = run.catch(() => undefined)
     return run
   }

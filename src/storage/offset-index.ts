@@ -59,9 +59,12 @@ export class OffsetIndex {
     return low - 1
   }
 
-  /** Drops the entries at and after a position. */
-  truncateToPosition(position: number): void {
-    this.#count = this.floorPosition(position - 1) + 1
+  /** A copy with the entries before a position. */
+  before(position: number): OffsetIndex {
+    const copy = new OffsetIndex()
+    copy.#count = this.floorPosition(position - 1) + 1
+    copy.#pairs = this.#pairs.slice(0, copy.#count * 2)
+    return copy
   }
 
   encode(): Buffer {

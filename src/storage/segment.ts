@@ -7,6 +7,7 @@ import { isMissing, offsetName, overwriteFile } from './files.ts'
 import { OffsetIndex } from './offset-index.ts'
 import { RecentBatches } from './recent-batches.ts'
 import type { SegmentCache } from './segment-cache.ts'
+import { StorageError } from './storage-error.ts'
 import { type Syncs, syncEach } from './syncs.ts'
 import { TimeIndex } from './time-index.ts'
 import { decodeTxnIndex, encodeTxnIndex } from './txn-index.ts'
@@ -200,13 +201,11 @@ export class Segment {
     }
     const loaded = await this.#readIndexes()
     if (this.#indexes !== undefined) return this.#indexes
-    if (loaded === undefined) await this.#buildIndexes()
-    else {
+    if (loaded !== undefined) {
       this.#indexes = loaded
       this.#takeMaxTimestamp(loaded.times)
     }
-    const indexes = this.#indexes as Indexes | undefined
-    assert(indexes !== undefined, 'indexes were loaded or built')
+    const indexes = loaded ?? (await this.#buildIndexes())
     if (!this.busy) this.#place.cache.usedIndexes(this, indexesBytes(indexes))
     return indexes
   }
@@ -230,27 +229,39 @@ export class Segment {
   }
 
   /** For a sealed segment: from the headers of its batches, without their CRC. */
-  async #buildIndexes(): Promise<void> {
-    const aborted = this.#aborted
-    const { size } = this
-    const file = await this.open(false)
-    const copy = new Segment(this.#place, this.baseOffset, this.since)
-    copy.reset()
-    const walk = new BatchWalk(file, 0, size, { chunkBytes: 65_536 })
-    while (walk.here() || (await walk.load())) {
-      copy.added(walk.baseOffset, walk.lastOffset, walk.size, walk.maxTimestamp, INDEX_INTERVAL_BYTES)
-      walk.advance()
-    }
-    const built = copy.#indexes
-    assert(built !== undefined, 'a reset segment has indexes')
-    built.times.append(copy.#maxTimestamp, copy.#maxTimestampRelative)
-    this.#indexes = built
-    this.#aborted = aborted
+  async #buildIndexes(): Promise<Indexes> {
+    const { copy, indexes } = this.#copyOf({ offsets: new OffsetIndex(), times: new TimeIndex() })
+    await copy.#walkOn(await this.open(false), this.size, 65_536)
+    this.#indexes = indexes
     this.#maxTimestamp = copy.#maxTimestamp
     this.#maxTimestampRelative = copy.#maxTimestampRelative
+    indexes.times.append(this.#maxTimestamp, this.#maxTimestampRelative)
     this.#indexesChanged = true
     // Only a saving for the next time; a disk that does not take them changes nothing.
     await this.writeIndexes().catch(() => undefined)
+    return indexes
+  }
+
+  /** A segment of its own that ends where the last entry of `indexes` stands, to be walked on while readers use this one. */
+  #copyOf(indexes: Indexes): { readonly copy: Segment; readonly indexes: Indexes } {
+    const copy = new Segment(this.#place, this.baseOffset, this.since)
+    const slot = indexes.offsets.count - 1
+    copy.size = slot < 0 ? 0 : indexes.offsets.position(slot)
+    copy.#indexes = indexes
+    copy.#takeMaxTimestamp(indexes.times)
+    return { copy, indexes }
+  }
+
+  /** Adds the batches between `size` and `limit`. Returns the offset after the last one; undefined when there is none. */
+  async #walkOn(file: File, limit: number, chunkBytes?: number): Promise<Offset | undefined> {
+    const walk = new BatchWalk(file, this.size, limit, { chunkBytes })
+    let end: Offset | undefined
+    while (walk.here() || (await walk.load())) {
+      this.added(walk.baseOffset, walk.lastOffset, walk.size, walk.maxTimestamp, INDEX_INTERVAL_BYTES)
+      end = walk.lastOffset + 1
+      walk.advance()
+    }
+    return end
   }
 
   /**
@@ -265,82 +276,78 @@ export class Segment {
       return this.baseOffset
     }
     this.size = bytes
-    const indexes = (await this.#readIndexes()) ?? { offsets: new OffsetIndex(), times: new TimeIndex() }
-    // A time index that is shorter than the offset index lost its tail: then the highest time is not known before the end.
-    if (below < Number.POSITIVE_INFINITY) {
-      indexes.times.truncateTo(below - this.baseOffset)
-      this.#indexesChanged = true
-    }
-    if (indexes.times.count === 0) indexes.offsets.truncateToPosition(0)
-    return this.#walkTail(indexes, bytes)
-  }
-
-  async #walkTail({ offsets, times }: Indexes, bytes: number): Promise<Offset | undefined> {
-    const slot = offsets.count - 1
-    const position = slot < 0 ? 0 : offsets.position(slot)
     await this.loadAborted()
-    this.#place.cache.forgetIndexes(this)
-    this.#indexes = { offsets, times }
-    this.#recent = undefined
-    this.#cursors = undefined
-    this.#takeMaxTimestamp(times)
-    this.#sinceIndexEntry = 0
-    this.size = position
-    const changed = this.#indexesChanged
-    const file = await this.open(false)
-    const walk = new BatchWalk(file, position, bytes)
-    let end: Offset | undefined
-    while (walk.here() || (await walk.load())) {
-      this.added(walk.baseOffset, walk.lastOffset, walk.size, walk.maxTimestamp, INDEX_INTERVAL_BYTES)
-      end = walk.lastOffset + 1
-      walk.advance()
-    }
-    // What was walked may have brought a time that the file does not know.
-    const last = times.count - 1
-    this.#indexesChanged = changed || this.#maxTimestamp > (last < 0 ? -1 : times.timestamp(last))
-    if (walk.damaged || this.size !== bytes) return undefined
-    if (position > 0) await this.loadFirstTimestamp()
+    const read = await this.#readIndexes()
+    const changed = this.#indexesChanged || below < Number.POSITIVE_INFINITY
+    const end = await this.#endAt(bytes, below, read ?? { offsets: new OffsetIndex(), times: new TimeIndex() })
+    if (changed) this.#indexesChanged = true
     return end
   }
 
-  async loadFirstTimestamp(): Promise<void> {
-    const walk = new BatchWalk(await this.open(false), 0, this.size, { chunkBytes: 128 })
-    if (await walk.load()) this.firstTimestamp = walk.maxTimestamp
+  /**
+   * Takes the first `bytes`, which end below `below`, for all there is. Until that is known to the last batch, and when it
+   * turns out not to be so (undefined), readers find what they found before.
+   */
+  async #endAt(bytes: number, below: Offset, { offsets, times }: Indexes): Promise<Offset | undefined> {
+    const timesBelow = times.before(below - this.baseOffset)
+    // A time index that is shorter than the offset index lost its tail: then the highest time is not known before the end.
+    const { copy } = this.#copyOf({ offsets: offsets.before(timesBelow.count === 0 ? 0 : bytes), times: timesBelow })
+    const isWalkedWhole = copy.size === 0
+    const file = await this.open(false)
+    const end = await copy.#walkOn(file, bytes)
+    if (copy.size !== bytes) return undefined
+    const first = new BatchWalk(file, 0, bytes, { chunkBytes: 128 })
+    if (!isWalkedWhole && (await first.load())) copy.firstTimestamp = first.maxTimestamp
+    this.size = bytes
+    this.#maxTimestamp = copy.#maxTimestamp
+    this.#maxTimestampRelative = copy.#maxTimestampRelative
+    this.firstTimestamp = copy.firstTimestamp
+    this.#sinceIndexEntry = copy.#sinceIndexEntry
+    this.#indexes = copy.#indexes
+    this.#place.cache.forgetIndexes(this)
+    this.#recent = copy.#recent
+    this.#cursors = undefined
+    // What was walked may have brought a time that the file does not know.
+    const last = timesBelow.count - 1
+    this.#indexesChanged = this.#maxTimestamp > (last < 0 ? -1 : timesBelow.timestamp(last))
+    return end
   }
 
   /**
    * Cuts the file at the start of a batch, before which all end below `below`; the segment is the one that grows from then
-   * on. Returns its new end.
+   * on. Returns its new end. Readers below that find at any time what they look for.
    */
   async truncate(position: number, below: Offset): Promise<Offset> {
     this.busy = true
-    const { offsets, times } = await this.indexes()
-    const aborted = await this.loadAborted()
+    const indexes = await this.indexes()
+    await this.loadAborted()
     const file = await this.open(true)
-    await file.truncate(position)
-    // From here on a second attempt finds the file as it is.
-    this.size = position
-    this.unsynced = true
-    this.#indexesChanged = true
-    offsets.truncateToPosition(position)
-    times.truncateTo(below - this.baseOffset)
-    this.#aborted = aborted.filter(transaction => transaction.lastOffset < below)
     let end: Offset | undefined = this.baseOffset
     if (position === 0) this.reset()
-    else end = await this.#walkTail({ offsets, times }, position)
-    assert(end !== undefined, 'what was written whole can be walked')
+    else end = await this.#endAt(position, below, indexes)
+    if (end === undefined) throw this.unreadable()
+    this.#aborted = this.#aborted?.filter(transaction => transaction.lastOffset < below)
+    this.unsynced = true
     this.#indexesChanged = true
+    // What lies behind `size` is nobody's any more: an attempt that fails from here on is made again.
+    await file.truncate(position)
     // The files still speak of what was cut off; left so, they would be believed for what comes in its place.
     await this.writeIndexes()
     return end
   }
 
+  /** For whoever finds less in the file than was written to it, or something else. */
+  unreadable(): StorageError {
+    const path = this.path(LOG_SUFFIX)
+    return new StorageError('EIO', this.#place.folder, `${path}: the disk does not give back what was written`)
+  }
+
   /** The first batch that ends at or after `offset`, as a walk that stands on it; undefined when none does. */
-  async seek(offset: Offset, size: number = this.size): Promise<BatchWalk | undefined> {
+  async seek(offset: Offset): Promise<BatchWalk | undefined> {
     const file = await this.open(false)
     const { offsets } = await this.indexes()
     const slot = offsets.floorOffset(Math.min(offset - this.baseOffset, 0x7fff_ffff))
-    const walk = new BatchWalk(file, slot < 0 ? 0 : offsets.position(slot), size)
+    const walk = new BatchWalk(file, slot < 0 ? 0 : offsets.position(slot), this.size)
     while (walk.here() || (await walk.load())) {
       if (walk.lastOffset >= offset) return walk
       walk.advance()

@@ -22,6 +22,11 @@ export function storageError(error: unknown, folder: string): StorageError {
   return new StorageError(error.code, folder, `${folder}: ${error.message}`)
 }
 
+/** Nothing is broken: what is written has to wait until something is deleted. */
+export function isFull({ errno }: StorageError): boolean {
+  return errno === 'ENOSPC' || errno === 'EDQUOT'
+}
+
 /** What an operator can do about it, for the log line. */
 export function cureOf(code: string): string {
   switch (code) {

@@ -60,9 +60,14 @@ export class TimeIndex {
     return low - 1
   }
 
-  /** Keeps the entries whose offset is below `relativeOffset`. */
-  truncateTo(relativeOffset: number): void {
-    while (this.#count > 0 && (this.#offsets[this.#count - 1] as number) >= relativeOffset) this.#count--
+  /** A copy with the entries whose offset is below `relativeOffset`. */
+  before(relativeOffset: number): TimeIndex {
+    const copy = new TimeIndex()
+    copy.#count = this.#count
+    while (copy.#count > 0 && (this.#offsets[copy.#count - 1] as number) >= relativeOffset) copy.#count--
+    copy.#times = this.#times.slice(0, copy.#count)
+    copy.#offsets = this.#offsets.slice(0, copy.#count)
+    return copy
   }
 
   encode(): Buffer {

@@ -452,7 +452,7 @@ export class Writer {
       const piece = Buffer.allocUnsafe(Math.min(MiB, Math.max(0, segment.size - from)))
       for (let position = from; position < segment.size; position += piece.length) {
         const part = piece.subarray(0, Math.min(piece.length, segment.size - position))
-        await file.read(part, position)
+        if ((await file.read(part, position)) < part.length) throw segment.unreadable()
         await file.write([part], position)
       }
       await file.sync()

@@ -128,9 +128,9 @@ export class Partitions {
     }
   }
 
-  /** What DeleteRecords took stays away, whatever happens to the process. */
-  keepStarts(): Promise<void> {
-    return this.#options.folders.keepStartOffsets()
+  /** What DeleteRecords took stays away, whatever happens to the process. Rejects with a StorageError when it may not. */
+  keepStart({ log }: Partition): Promise<void> {
+    return this.#options.folders.keepStartOffset(log)
   }
 
   expireProducers(before: number): void {

@@ -1,34 +1,39 @@
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
+import { StorageError } from '#storage/storage-error.ts'
 import type { Broker } from '../broker.ts'
 
 /**
  * DeleteRecords (21), versions 0-2. Moves the start of a log; -1 is the high watermark.
  * - Answered when the new start is written down: Kafka does that once a minute, and a crash before brings records back.
+ * - A start that cannot be written down: KAFKA_STORAGE_ERROR, but NONE on a full disk, which deleting must be able to cure.
  * - Beyond the high watermark or below -1: OFFSET_OUT_OF_RANGE. A topic that is only compacted: POLICY_VIOLATION.
  */
 export function deleteRecords(broker: Broker): ServedApi {
   return serve({
     api: API.DeleteRecords,
-    handle: request =>
-      onceKept(broker, {
-        topics: request.topics
+    handle: async request => ({
+      topics: await Promise.all(
+        request.topics
           .filter(({ partitions }) => partitions.length > 0)
-          .map(({ name, partitions }) => ({
+          .map(async ({ name, partitions }) => ({
             name,
-            partitions: partitions.map(({ partitionIndex, offset }) => {
-              const result = deleteBefore(broker, name, partitionIndex, offset)
-              return typeof result === 'string'
-                ? { partitionIndex, lowWatermark: -1, errorCode: ErrorCode[result] }
-                : { partitionIndex, lowWatermark: result, errorCode: ErrorCode.NONE }
-            }),
+            partitions: await Promise.all(
+              partitions.map(async ({ partitionIndex, offset }) => {
+                const result = await deleteBefore(broker, name, partitionIndex, offset)
+                return typeof result === 'string'
+                  ? { partitionIndex, lowWatermark: -1, errorCode: ErrorCode[result] }
+                  : { partitionIndex, lowWatermark: result, errorCode: ErrorCode.NONE }
+              }),
+            ),
           })),
-      }),
+      ),
+    }),
   })
 }
 
-function deleteBefore(broker: Broker, name: string, index: number, offset: number): number | ErrorName {
+async function deleteBefore(broker: Broker, name: string, index: number, offset: number): Promise<number | ErrorName> {
   if (broker.isInternal(name)) return 'INVALID_TOPIC_EXCEPTION'
   const partition = broker.partitions.find(name, undefined, index)
   if (typeof partition === 'string') return partition
@@ -39,10 +44,12 @@ function deleteBefore(broker: Broker, name: string, index: number, offset: numbe
   if (before < 0 || before > partition.highWatermark) return 'OFFSET_OUT_OF_RANGE'
   partition.log.deleteRecordsBefore(before)
   partition.startMoved()
-  return partition.log.startOffset
-}
-
-async function onceKept<Answer>(broker: Broker, answer: Answer): Promise<Answer> {
-  await broker.partitions.keepStarts()
-  return answer
+  const { startOffset } = partition.log
+  try {
+    await broker.partitions.keepStart(partition)
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error
+    return 'KAFKA_STORAGE_ERROR'
+  }
+  return startOffset
 }

@@ -68,7 +68,8 @@ const CAUGHT: Record<string, RegExp> = {
   'bit-flip': /is corrupt|is no batch|was never appended/,
   gap: /should come and batch|was asked for and batch/,
   'start-refused': /start was refused/,
-  'never-cured': /refuses writes/,
+  // Or it hangs, and so does all that waits for it.
+  'never-cured': /refuses writes|the work is stuck/,
   'stale-fold': /producers are not restored/,
 }
 

@@ -80,6 +80,8 @@ export class Connection implements Sink, Caller, Reader {
   readonly budget: MemoryBudget
   /** Bytes that have arrived and whose requests have not ended: counted in the budget. */
   #requestBytes = 0
+  /** Those of them that are no whole request yet. */
+  #arrivingBytes = 0
   /** Memory in answers since all was last read, and how much of it is counted in the budget. */
   #answerBytes = 0
   #countedAnswerBytes = 0
@@ -160,13 +162,16 @@ export class Connection implements Sink, Caller, Reader {
     if (!this.#anyFrame && this.#first.length === 0)
       this.#first = Buffer.from(this.#space.subarray(0, Math.min(count, 16)))
     let taken = 0
-    this.budget.add(count)
+    this.budget.arrived(count)
     this.#requestBytes += count
+    this.#arrivingBytes += count
     try {
       this.#frames.received(count)
       for (let frame = this.#frames.next(); frame !== undefined; frame = this.#frames.next()) {
         this.#anyFrame = true
         this.#inFlightBytes += frame.length
+        this.#arrivingBytes -= frame.length + SIZE_FIELD_BYTES
+        this.budget.whole(this, frame.length + SIZE_FIELD_BYTES)
         if (this.#barrier || this.#behind.length > 0 || this.#full || taken >= TAKEN_AT_ONCE) this.#behind.push(frame)
         else this.#take(frame)
         taken++
@@ -178,7 +183,6 @@ export class Connection implements Sink, Caller, Reader {
       return
     }
     if (this.#behind.length > 0) this.#takeBehindSoon()
-    if (taken > 0) this.budget.finished(this)
     this.#balance()
   }
 
@@ -196,6 +200,7 @@ export class Connection implements Sink, Caller, Reader {
       this.#log.debug({ remote: this.remote, code: error.code }, 'a connection broke')
     }
     this.budget.part(this)
+    this.budget.whole(this, this.#arrivingBytes)
     for (const slot of this.#slots.splice(0)) this.#end(slot)
     this.#behind.length = 0
     this.budget.remove(this.#requestBytes + this.#countedAnswerBytes)

@@ -86,28 +86,36 @@ test('who waits goes on in order, some in each turn, until the memory is used up
   assert.equal(reading(), 20)
 })
 
-test('one at a time finishes a frame that has begun, up to a quarter beyond the limit', () => {
+test('one at a time finishes a frame that has begun, however far beyond the limit, unless whole ones can be waited for', () => {
   const { budget, readers } = rig(100)
   const all = readers(4)
-  const [idle, ...begun] = all as [ReaderDouble, ...ReaderDouble[]]
-  for (const each of begun) each.partial = true
-  budget.add(100)
+  const [idle, first, second, third] = all as [ReaderDouble, ReaderDouble, ReaderDouble, ReaderDouble]
+  for (const each of [first, second, third]) {
+    each.partial = true
+    budget.arrived(50)
+  }
   for (const each of all) each.goOn()
   const reading = () => all.map(each => each.reading)
   assert.deepEqual(reading(), [false, true, false, false], 'nothing new is begun')
-  budget.add(20)
-  begun[0]?.goOn()
+  budget.arrived(100)
+  first.goOn()
   assert.deepEqual(reading(), [false, true, false, false])
-  budget.finished(begun[0] as ReaderDouble)
-  begun[0]?.goOn()
-  assert.deepEqual(reading(), [false, false, true, false])
-  budget.add(20)
-  budget.finished(begun[1] as ReaderDouble)
-  begun[1]?.goOn()
+  first.partial = false
+  budget.whole(first, 150)
+  first.goOn()
   assert.deepEqual(reading(), [false, false, false, false], 'what is whole must be done first')
+  budget.remove(130)
+  assert.deepEqual(reading(), [false, false, true, false])
+  second.partial = false
+  budget.whole(second, 50)
+  second.goOn()
+  assert.deepEqual(reading(), [false, false, false, false])
   budget.remove(20)
-  assert.deepEqual(reading(), [false, false, false, true])
-  assert.equal(idle.reading, false)
+  assert.equal(budget.bytes, 100)
+  assert.deepEqual(reading(), [false, false, false, false])
+  budget.add(20)
+  budget.remove(50)
+  assert.equal(idle.reading, false, 'only in the next turn')
 })
 
 test('a client that neither sends the rest nor reads, while others wait, loses its connection', () => {
@@ -116,7 +124,7 @@ test('a client that neither sends the rest nor reads, while others wait, loses i
   silent.partial = true
   unreading.unread = 50
   slow.unread = 50
-  budget.add(100)
+  budget.arrived(100)
   silent.goOn()
   waiting.goOn()
   slow.unread = 40

@@ -27,13 +27,16 @@ export interface Reader {
  * them, and answers that are not read. When it is used up, all reading pauses.
  *
  * Requests that are half there would then hold the memory for ever, so one of them at a time, who waits the longest first,
- * is read to its end, up to a quarter beyond the limit. All else goes on in the order in which it had to wait. The most that
- * is ever used is that, one frame, and one read of each connection.
+ * is read to its end, unless there is enough that is whole or answered, a quarter of the limit, whose end can be waited for.
+ * All else goes on in the order in which it had to wait. The most that is ever used is the limit and one read of each
+ * connection, and by those who are read to their end a quarter of the limit and one frame.
  */
 export class MemoryBudget {
   readonly #bytesMax: number
   readonly #clock: Clock
   #bytes = 0
+  /** Those of them that belong to requests which are not there yet as a whole. */
+  #arrivingBytes = 0
   readonly #readers = new Set<Reader>()
   readonly #waiting = new Set<Reader>()
   #finishing: Reader | undefined
@@ -49,6 +52,18 @@ export class MemoryBudget {
 
   get bytes(): number {
     return this.#bytes
+  }
+
+  /** Bytes of a request; they are taken away by `remove` after `whole`. */
+  arrived(bytes: number): void {
+    this.#bytes += bytes
+    this.#arrivingBytes += bytes
+  }
+
+  /** So many bytes that arrived are a whole request, or will never be. If the reader was to finish one, it is another's turn. */
+  whole(reader: Reader, bytes: number): void {
+    this.#arrivingBytes -= bytes
+    if (reader === this.#finishing) this.leave(reader)
   }
 
   add(bytes: number): void {
@@ -83,11 +98,6 @@ export class MemoryBudget {
     return reader !== this.#finishing
   }
 
-  /** The reader has a whole frame, so it is another one's turn. */
-  finished(reader: Reader): void {
-    if (reader === this.#finishing) this.leave(reader)
-  }
-
   /** The reader waits for something else. */
   leave(reader: Reader): void {
     this.#waiting.delete(reader)
@@ -98,7 +108,7 @@ export class MemoryBudget {
 
   #look(): void {
     if (this.#bytes < this.#bytesMax) this.#resumeSoon()
-    else if (this.#finishing === undefined && this.#bytes < this.#bytesMax * 1.25) this.#finishOne()
+    else if (this.#finishing === undefined && this.#bytes - this.#arrivingBytes < this.#bytesMax / 4) this.#finishOne()
   }
 
   #finishOne(): void {

@@ -1,8 +1,9 @@
 import { assert } from '#base/assert.ts'
-import { KiB, MiB, type Millis, type Offset } from '#base/units.ts'
+import { MiB, type Millis, type Offset } from '#base/units.ts'
 import { baseOffset, lastOffset, leaderEpoch, magic, maxTimestamp, sizeInBytes } from '#records/batch.ts'
-import { type Clock, type Disk, type Logger, type Timer, WorldError } from '#world/world.ts'
+import type { Clock, Disk, Logger, Timer } from '#world/world.ts'
 import type { BatchFold } from './batch-fold.ts'
+import { Cure } from './cure.ts'
 import { Gather } from './gather.ts'
 import type { LeaderEpochs } from './leader-epochs.ts'
 import { type Loaded, restoreFold } from './load.ts'
@@ -10,7 +11,7 @@ import type { LogConfig } from './log-config.ts'
 import type { ProducerSnapshots } from './producer-snapshots.ts'
 import { RollPlan } from './roll-plan.ts'
 import { Segment, type SegmentPlace } from './segment.ts'
-import { cureOf, type StorageError, storageError } from './storage-error.ts'
+import { type StorageError, storageError } from './storage-error.ts'
 import { type Syncs, syncEach } from './syncs.ts'
 import type { WriteTurns } from './write-turns.ts'
 
@@ -18,12 +19,6 @@ import type { WriteTurns } from './write-turns.ts'
 const GATHER_BYTES_MAX = 32 * MiB
 /** Linux takes 1024 parts in one writev. */
 const GATHER_PARTS_MAX = 1024
-
-const CURE_AFTER_MS: Millis = 250
-const CURE_AFTER_MS_MAX: Millis = 5_000
-/** A disk that fails on and off is complained about once in this time. */
-const COMPLAIN_EVERY_MS: Millis = 60_000
-const PROBE_BYTES = 64 * KiB
 
 const DONE: Promise<unknown> = Promise.resolve()
 
@@ -41,13 +36,13 @@ export interface WriterOptions {
 }
 
 /**
- * The end of a log: gathers appends into writes, rolls segments, syncs, and lives through a disk that fails.
+ * The end of a log: gathers appends into writes, rolls segments, syncs, cuts.
  *
  *   append → gather ─(soon, or when the write before is done)→ one writev → index, ends of batches → end offset
  *                                                            └ flush.messages reached: one fsync for all that wait
  *
  * After a failure nothing of the gather counts: all that wait are refused, later appends too, until what may have been
- * written behind the end offset is cut off and the disk took a probe. The end offset never moves back by that.
+ * written behind the end offset is cut off and the disk took a probe ({@link Cure}). The end offset never moves back by that.
  */
 export class Writer {
   readonly #options: WriterOptions
@@ -66,11 +61,11 @@ export class Writer {
   startOffset: Offset
   /** What was written; ahead of the end offset while a sync is awaited. */
   #writtenOffset: Offset
-  failure: StorageError | undefined
   /** Counts what took offsets back, be it truncation or failure: what was known of the log before no longer holds. */
   cuts = 0
 
   readonly #plan: RollPlan
+  readonly #cure: Cure
 
   #queue: Gather[] = []
   #drainPlanned = false
@@ -84,11 +79,6 @@ export class Writer {
   /** Everything that needs the segments for itself takes turns. */
   #turn: Promise<unknown> = DONE
   #background: Promise<unknown> = DONE
-  #cureTimer: Timer | undefined
-  #cureAfterMs = CURE_AFTER_MS
-  #syncFailed = false
-  #complainedAt: Millis | undefined
-  #recovering = false
   /** Where the log is to begin anew, while that is not done. */
   #restarting: Offset | undefined
   /** A segment whose file may be there, though making it failed: left behind, its name would lie about the log's end. */
@@ -109,6 +99,16 @@ export class Writer {
     this.startOffset = loaded.startOffset
     this.#folderUnsynced = loaded.folderUnsynced
     this.#plan = new RollPlan(options.clock, options.place.folder, this.#active)
+    this.#cure = new Cure(options, this)
+  }
+
+  get segments(): readonly Segment[] {
+    return this.#segments
+  }
+
+  /** Why appends are refused now. */
+  get failure(): StorageError | undefined {
+    return this.#cure.failure
   }
 
   get #active(): Segment {
@@ -224,7 +224,7 @@ export class Writer {
     }
     if (gather.bytes > 0) active.unsynced = true
     this.#writtenOffset = gather.endOffset
-    if (this.#recovering) this.#recovered()
+    this.#cure.wrote()
     const mustSync = this.#writtenOffset - this.durableOffset >= flushMessages
     if (mustSync || this.#awaitingSync.length > 0) {
       this.#awaitingSync.push(gather)
@@ -326,9 +326,8 @@ export class Writer {
     try {
       await this.#syncFiles(syncs)
     } catch (error) {
-      if (error instanceof WorldError) this.#syncFailed = true
       this.#awaitingSync = [...waiting, ...this.#awaitingSync]
-      this.#fail(error, undefined)
+      this.#fail(error, undefined, true)
       throw storageError(error, this.#options.place.folder)
     }
     // A write that failed meanwhile: what waits is behind the end offset and will be cut off.
@@ -369,94 +368,29 @@ export class Writer {
     this.#folderUnsynced = false
   }
 
-  #fail(error: unknown, during: Gather | undefined): void {
-    const { place, clock, log } = this.#options
-    const failure = storageError(error, place.folder)
-    const isFirst = this.failure === undefined
+  #fail(error: unknown, during: Gather | undefined, ofSync = false): void {
+    const failure = storageError(error, this.#options.place.folder)
     this.cuts++
-    this.failure ??= failure
+    this.#cure.begin(failure, ofSync)
     const refused = [...this.#awaitingSync, ...(during === undefined ? [] : [during]), ...this.#queue]
     this.#awaitingSync = []
     this.#queue = []
     for (const gather of refused) gather.reject(failure)
-    if (!isFirst) return
-    const now = clock.monotonic()
-    if (this.#complainedAt === undefined || now - this.#complainedAt > COMPLAIN_EVERY_MS) {
-      this.#complainedAt = now
-      log.error(
-        { folder: place.folder, errno: failure.errno, endOffset: this.endOffset },
-        `refusing writes with KAFKA_STORAGE_ERROR because the disk does not take them (${failure.message}); ${cureOf(failure.errno)}. Reads go on`,
-      )
-    }
-    this.#planCure()
   }
 
-  #planCure(): void {
-    if (this.#closed) return
-    this.#cureTimer = this.#options.clock.after(this.#cureAfterMs, () => {
-      this.#cureTimer = undefined
-      this.exclusive(() => this.#cure())
-    })
-    this.#cureAfterMs = Math.min(this.#cureAfterMs * 2, CURE_AFTER_MS_MAX)
+  /** For the cure: takes away what a failure may have left behind the end offset. */
+  async cutOff(): Promise<void> {
+    if (this.#unborn !== undefined) {
+      await this.#unborn.removeFiles(false)
+      await this.#options.disk.syncFolder(this.#options.place.folder)
+      this.#unborn = undefined
+    }
+    if (this.#restarting !== undefined) await this.restartAt(this.#restarting)
+    else await this.cutTo(this.endOffset)
   }
 
-  async #cure(): Promise<void> {
-    if (this.#closed || this.failure === undefined) return
-    try {
-      if (this.#unborn !== undefined) {
-        await this.#unborn.removeFiles(false)
-        await this.#options.disk.syncFolder(this.#options.place.folder)
-        this.#unborn = undefined
-      }
-      if (this.#restarting !== undefined) await this.restartAt(this.#restarting)
-      else await this.cutTo(this.endOffset)
-      if (this.#syncFailed) await this.#rewriteUnsynced()
-      await this.#probe()
-    } catch (error) {
-      storageError(error, this.#options.place.folder)
-      this.#planCure()
-      return
-    }
-    this.#syncFailed = false
-    this.failure = undefined
-    this.#recovering = true
+  cured(): void {
     this.#plan.follow(this.#active)
-  }
-
-  #recovered(): void {
-    this.#recovering = false
-    this.#cureAfterMs = CURE_AFTER_MS
-    const { place, log } = this.#options
-    log.info({ folder: place.folder, endOffset: this.endOffset }, 'the disk takes writes again; appends go on')
-  }
-
-  /** Whether the disk takes as much as a small append. */
-  async #probe(): Promise<void> {
-    const active = this.#active
-    const file = await active.open(true)
-    try {
-      await file.write([Buffer.alloc(PROBE_BYTES)], active.size)
-    } finally {
-      await file.truncate(active.size)
-    }
-    await file.sync()
-  }
-
-  /** A sync that failed may have marked pages clean that never reached the disk: they are made dirty once more. */
-  async #rewriteUnsynced(): Promise<void> {
-    const first = this.#segments.findLastIndex(segment => segment.baseOffset <= this.durableOffset)
-    for (const segment of this.#segments.slice(Math.max(0, first))) {
-      if (segment.size === 0) continue
-      const file = await segment.open(true)
-      const from = (await segment.seek(this.durableOffset))?.position ?? segment.size
-      const piece = Buffer.allocUnsafe(Math.min(MiB, Math.max(0, segment.size - from)))
-      for (let position = from; position < segment.size; position += piece.length) {
-        const part = piece.subarray(0, Math.min(piece.length, segment.size - position))
-        if ((await file.read(part, position)) < part.length) throw segment.unreadable()
-        await file.write([part], position)
-      }
-      await file.sync()
-    }
   }
 
   /**
@@ -552,7 +486,7 @@ export class Writer {
   async stop(): Promise<void> {
     await this.settled()
     this.#closed = true
-    this.#cureTimer?.cancel()
+    this.#cure.stop()
     this.#flushTimer?.cancel()
     await this.exclusive(() => Promise.resolve())
     await this.#syncing?.catch(ignore)

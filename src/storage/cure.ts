@@ -1,0 +1,142 @@
+import { KiB, MiB, type Millis, type Offset } from '#base/units.ts'
+import type { Clock, Logger, Timer } from '#world/world.ts'
+import type { Segment, SegmentPlace } from './segment.ts'
+import { cureOf, type StorageError, storageError } from './storage-error.ts'
+
+const CURE_AFTER_MS: Millis = 250
+const CURE_AFTER_MS_MAX: Millis = 5_000
+/** A disk that fails on and off is complained about once in this time. */
+const COMPLAIN_EVERY_MS: Millis = 60_000
+const PROBE_BYTES = 64 * KiB
+
+export interface CureOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly place: SegmentPlace
+}
+
+/** The log that is to be cured: its end, as {@link Cure} needs it. */
+export interface Patient {
+  /** At least one; the last is the one that grows. */
+  readonly segments: readonly Segment[]
+  readonly endOffset: Offset
+  readonly durableOffset: Offset
+  exclusive(task: () => Promise<void>): Promise<void>
+  /** Takes away what the failure may have left behind the end offset. */
+  cutOff(): Promise<void>
+  /** Appends are taken again. */
+  cured(): void
+}
+
+/**
+ * What becomes of a log whose disk failed: from the first failure on it refuses appends, and it is tried again and again,
+ * less and less often, to cut off what may have been written behind the end offset, to make durable what a failed sync
+ * left open, and to write and sync a probe. When all of that succeeds the failure is over.
+ */
+export class Cure {
+  readonly #options: CureOptions
+  readonly #patient: Patient
+  /** Why appends are refused now. */
+  failure: StorageError | undefined
+  #timer: Timer | undefined
+  #afterMs = CURE_AFTER_MS
+  #syncFailed = false
+  #complainedAt: Millis | undefined
+  #awaitsProof = false
+  #stopped = false
+
+  constructor(options: CureOptions, patient: Patient) {
+    this.#options = options
+    this.#patient = patient
+  }
+
+  /** The disk failed. Of several failures the first is the one that counts. */
+  begin(failure: StorageError, ofSync: boolean): void {
+    if (ofSync) this.#syncFailed = true
+    if (this.failure !== undefined) return
+    this.failure = failure
+    this.#complain(failure)
+    this.#plan()
+  }
+
+  #complain({ errno, message }: StorageError): void {
+    const { clock, log, place } = this.#options
+    const now = clock.monotonic()
+    if (this.#complainedAt !== undefined && now - this.#complainedAt <= COMPLAIN_EVERY_MS) return
+    this.#complainedAt = now
+    log.error(
+      { folder: place.folder, errno, endOffset: this.#patient.endOffset },
+      `refusing writes with KAFKA_STORAGE_ERROR because the disk does not take them (${message}); ${cureOf(errno)}. Reads go on`,
+    )
+  }
+
+  #plan(): void {
+    if (this.#stopped) return
+    this.#timer = this.#options.clock.after(this.#afterMs, () => {
+      this.#timer = undefined
+      this.#patient.exclusive(() => this.#attempt())
+    })
+    this.#afterMs = Math.min(this.#afterMs * 2, CURE_AFTER_MS_MAX)
+  }
+
+  async #attempt(): Promise<void> {
+    if (this.#stopped || this.failure === undefined) return
+    try {
+      await this.#patient.cutOff()
+      if (this.#syncFailed) await this.#rewriteUnsynced()
+      await this.#probe()
+    } catch (error) {
+      storageError(error, this.#options.place.folder)
+      this.#plan()
+      return
+    }
+    this.#syncFailed = false
+    this.failure = undefined
+    this.#awaitsProof = true
+    this.#patient.cured()
+  }
+
+  /** A sync that failed may have marked pages clean that never reached the disk: they are made dirty once more. */
+  async #rewriteUnsynced(): Promise<void> {
+    const { segments, durableOffset } = this.#patient
+    const first = segments.findLastIndex(segment => segment.baseOffset <= durableOffset)
+    for (const segment of segments.slice(Math.max(0, first))) {
+      if (segment.size === 0) continue
+      const file = await segment.open(true)
+      const from = (await segment.seek(durableOffset))?.position ?? segment.size
+      const piece = Buffer.allocUnsafe(Math.min(MiB, Math.max(0, segment.size - from)))
+      for (let position = from; position < segment.size; position += piece.length) {
+        const part = piece.subarray(0, Math.min(piece.length, segment.size - position))
+        if ((await file.read(part, position)) < part.length) throw segment.unreadable()
+        await file.write([part], position)
+      }
+      await file.sync()
+    }
+  }
+
+  /** Whether the disk takes as much as a small append. */
+  async #probe(): Promise<void> {
+    const active = this.#patient.segments.at(-1) as Segment
+    const file = await active.open(true)
+    try {
+      await file.write([Buffer.alloc(PROBE_BYTES)], active.size)
+    } finally {
+      await file.truncate(active.size)
+    }
+    await file.sync()
+  }
+
+  /** A write succeeded: the first one after a cure proves it. */
+  wrote(): void {
+    if (!this.#awaitsProof) return
+    this.#awaitsProof = false
+    this.#afterMs = CURE_AFTER_MS
+    const { log, place } = this.#options
+    log.info({ folder: place.folder, endOffset: this.#patient.endOffset }, 'the disk takes writes again; appends go on')
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#timer?.cancel()
+  }
+}

@@ -4,8 +4,8 @@ import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { ipOverrides } from '#core/config/ip-overrides.ts'
 import type { ServerConfig } from '#core/config/server.ts'
 import { resolveTopic } from '#core/config/topic.ts'
-import type { GroupConfig } from '#core/group/config.ts'
-import { CONFIG_BROKER, CONFIG_TOPIC } from '#core/metadata/config-resource.ts'
+import { groupConfigOf } from '#core/group/config.ts'
+import { CONFIG_RESOURCE, configResourceKey } from '#core/metadata/config-resource.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { FeatureRange } from '#core/metadata/image.ts'
@@ -324,7 +324,7 @@ export class Broker {
     this.#started.resolve()
     this.#schedule(config.broker.number('log.retention.check.interval.ms'), () => this.partitions.retain())
     this.#schedule(config.broker.number('producer.id.expiration.check.interval.ms'), () => {
-      this.partitions.expireProducers(world.clock.now() - config.broker.number('producer.id.expiration.ms'))
+      this.partitions.expireProducers(world.clock.now() - this.#configs.number('producer.id.expiration.ms'))
     })
   }
 
@@ -383,33 +383,22 @@ export class Broker {
   }
 
   #termsOf(topic: string): Terms {
-    return termsOf(resolveTopic(this.metadata.image.config(CONFIG_TOPIC, topic), this.#configs))
+    return termsOf(resolveTopic(this.metadata.image.config(CONFIG_RESOURCE.TOPIC, topic), this.#configs))
   }
 
   async #changed(delta: MetadataDelta): Promise<void> {
-    const own = delta.configs.has(`${CONFIG_BROKER}:${this.nodeId}`) || delta.configs.has(`${CONFIG_BROKER}:`)
+    const own = [String(this.nodeId), ''].some(name =>
+      delta.configs.has(configResourceKey(CONFIG_RESOURCE.BROKER, name)),
+    )
     if (own) {
       const { image } = this.metadata
       this.#configs = this.config.broker.with({
-        dynamic: image.config(CONFIG_BROKER, String(this.nodeId)),
-        dynamicDefault: image.config(CONFIG_BROKER, ''),
+        dynamic: image.config(CONFIG_RESOURCE.BROKER, String(this.nodeId)),
+        dynamicDefault: image.config(CONFIG_RESOURCE.BROKER, ''),
       })
     }
     await this.partitions.change(delta, own)
     if (delta.deletedTopics.size > 0)
       this.groups.topicsDeleted([...delta.deletedTopics.values()].map(({ name, id }) => ({ name, topicId: id })))
-  }
-}
-
-function groupConfigOf(configs: BrokerConfigs): GroupConfig {
-  return {
-    minSessionTimeoutMs: configs.number('group.min.session.timeout.ms'),
-    maxSessionTimeoutMs: configs.number('group.max.session.timeout.ms'),
-    initialRebalanceDelayMs: configs.number('group.initial.rebalance.delay.ms'),
-    maxSize: configs.number('group.max.size'),
-    offsetMetadataMaxLength: configs.number('offset.metadata.max.bytes'),
-    offsetsRetentionMs: configs.number('offsets.retention.minutes') * 60_000,
-    offsetsRetentionCheckIntervalMs: configs.number('offsets.retention.check.interval.ms'),
-    recordBytesMax: configs.number('message.max.bytes') - 1024,
   }
 }

@@ -103,7 +103,7 @@ export class ShardRunner {
     if (shard === undefined) return
     const { entries, answer } = shard.decide(command, this.#around.clock.now(), this.#around.clock.monotonic())
     if (entries.length > 0) this.#append(shard, entries, answer)
-    else if (this.#resting.length > 0) (this.#resting.at(-1) as GroupReply[]).push(...answer)
+    else if (this.#resting.length > 0) for (const reply of answer) (this.#resting.at(-1) as GroupReply[]).push(reply)
     else this.#deliver(answer)
     if (shard === this.#shard) this.#schedule(shard)
   }

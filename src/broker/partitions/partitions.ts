@@ -1,6 +1,6 @@
 import type { NodeId } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
-import { CONFIG_TOPIC } from '#core/metadata/config-resource.ts'
+import { CONFIG_RESOURCE, configResourceKey } from '#core/metadata/config-resource.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import type { MetadataImage, PartitionImage, TopicImage } from '#core/metadata/image.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
@@ -102,7 +102,8 @@ export class Partitions {
   async change(delta: MetadataDelta, brokerConfigChanged: boolean): Promise<void> {
     for (const topic of delta.deletedTopics.values()) this.#delete(topic)
     for (const topic of this.#topics.values()) {
-      if (brokerConfigChanged || delta.configs.has(`${CONFIG_TOPIC}:${topic.name}`)) this.#configure(topic)
+      if (brokerConfigChanged || delta.configs.has(configResourceKey(CONFIG_RESOURCE.TOPIC, topic.name)))
+        this.#configure(topic)
     }
     const image = this.#options.image()
     const work: (() => Promise<void>)[] = []

@@ -1,10 +1,10 @@
-import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
+import { ZERO_UUID } from '#base/uuid.ts'
 import type { TopicImage } from '#core/metadata/image.ts'
 import { topicNameProblem } from '#core/metadata/topic-name.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
-import type { MetadataResponse } from '#protocol/messages/metadata.ts'
+import type { MetadataRequest, MetadataResponse } from '#protocol/messages/metadata.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { Broker } from '../broker.ts'
 import { CLUSTER_OPERATIONS, TOPIC_OPERATIONS } from './authorized-operations.ts'
@@ -15,6 +15,7 @@ import { CLUSTER_OPERATIONS, TOPIC_OPERATIONS } from './authorized-operations.ts
  * - v4: topics that are missing are created if the client and auto.create.topics.enable allow it; the first answer is
  *   then LEADER_NOT_AVAILABLE or already the topic.
  * - v10: topic ids. v12: topics may be asked for by id; UNKNOWN_TOPIC_ID. In v10 and v11 that is INVALID_REQUEST.
+ * - One that is named many times is answered once.
  * - v8: authorized operations where they are asked for: all, as there is no authorizer.
  */
 export function metadata(broker: Broker): ServedApi {
@@ -36,23 +37,7 @@ export function metadata(broker: Broker): ServedApi {
       if (all) {
         for (const topic of image.topics.values()) topics.push(describe(broker, topic))
       } else {
-        const missing: string[] = []
-        const asked = request.topics ?? []
-        for (const { name, topicId } of asked) {
-          if (name !== null && topicId === ZERO_UUID && image.topicByName(name) === undefined) missing.push(name)
-        }
-        const created =
-          missing.length > 0 && (call.apiVersion < 4 || request.allowAutoTopicCreation)
-            ? await broker.topicCreation.autoCreate(missing)
-            : new Map<string, number>()
-        // One that is named a thousand times is described once.
-        const described = new Map<string, TopicResponse>()
-        for (const { name, topicId } of asked) {
-          const key = `${topicId}:${name}`
-          const topic = described.get(key) ?? describeAsked(broker, name, topicId, created)
-          described.set(key, topic)
-          topics.push(topic)
-        }
+        for (const topic of await describeAsked(broker, request, call.apiVersion)) topics.push(topic)
       }
       return {
         brokers: broker.endpointsFor(call.caller),
@@ -69,22 +54,41 @@ export function metadata(broker: Broker): ServedApi {
 
 type TopicResponse = NonNullable<InputOf<typeof MetadataResponse>['topics']>[number]
 
-function describeAsked(
-  broker: Broker,
-  name: string | null,
-  topicId: Uuid,
-  created: ReadonlyMap<string, number>,
-): TopicResponse {
-  const { image } = broker.metadata
-  if (topicId !== ZERO_UUID) {
-    const topic = image.topic(topicId)
-    return topic === undefined
-      ? { errorCode: ErrorCode.UNKNOWN_TOPIC_ID, name: null, topicId }
-      : describe(broker, topic)
+/**
+ * Each topic once, as Kafka answers: ids that nobody has, then what there is, then names that nobody has. Where there
+ * are ids, names without one count for nothing.
+ */
+async function describeAsked(broker: Broker, request: MetadataRequest, apiVersion: number): Promise<TopicResponse[]> {
+  const asked = request.topics ?? []
+  const ids = new Set(asked.map(({ topicId }) => topicId).filter(id => id !== ZERO_UUID))
+  if (ids.size > 0) {
+    const unknown: TopicResponse[] = []
+    const known: TopicResponse[] = []
+    for (const topicId of ids) {
+      const topic = broker.metadata.image.topic(topicId)
+      if (topic === undefined) unknown.push({ errorCode: ErrorCode.UNKNOWN_TOPIC_ID, name: null, topicId })
+      else known.push(describe(broker, topic))
+    }
+    return [...unknown, ...known]
   }
-  if (name === null) return { errorCode: ErrorCode.INVALID_REQUEST, name: '', topicId }
-  const topic = image.topicByName(name)
-  if (topic !== undefined) return describe(broker, topic)
+  const names = new Set(asked.map(({ name }) => name))
+  const missing = [...names].filter(name => name !== null && broker.metadata.image.topicByName(name) === undefined)
+  const created =
+    missing.length > 0 && (apiVersion < 4 || request.allowAutoTopicCreation)
+      ? await broker.topicCreation.autoCreate(missing.filter(name => name !== null))
+      : new Map<string, number>()
+  const known: TopicResponse[] = []
+  const unknown: TopicResponse[] = []
+  for (const name of names) {
+    const topic = broker.metadata.image.topicByName(name ?? '')
+    if (topic === undefined) unknown.push(describeMissing(broker, name, created))
+    else known.push(describe(broker, topic))
+  }
+  return [...known, ...unknown]
+}
+
+function describeMissing(broker: Broker, name: string | null, created: ReadonlyMap<string, number>): TopicResponse {
+  if (name === null) return { errorCode: ErrorCode.INVALID_REQUEST, name: '', topicId: ZERO_UUID }
   const errorCode =
     topicNameProblem(name) === undefined
       ? (created.get(name) ?? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -1,4 +1,5 @@
-import { CONFIG_RESOURCE, type DescribedResource, describe } from '#core/config/resolve.ts'
+import { type DescribedResource, describe } from '#core/config/resolve.ts'
+import { CONFIG_RESOURCE } from '#core/metadata/config-resource.ts'
 import { topicNameProblem } from '#core/metadata/topic-name.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'

@@ -1,4 +1,4 @@
-import { CONFIG_RESOURCE } from '#core/config/resolve.ts'
+import { CONFIG_RESOURCE } from '#core/metadata/config-resource.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'

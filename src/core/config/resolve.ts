@@ -6,9 +6,6 @@ import { GROUP_CONFIGS } from './group.ts'
 import { effectiveTopicText, TOPIC_CONFIGS } from './topic.ts'
 import { CONFIG_TYPE_CODES, CONFIG_TYPE_UNKNOWN } from './value.ts'
 
-/** Resource types on the wire (KIP-133, KIP-412, KIP-714, KIP-848). */
-export const CONFIG_RESOURCE = { TOPIC: 2, BROKER: 4, BROKER_LOGGER: 8, CLIENT_METRICS: 16, GROUP: 32 } as const
-
 /** What is described, with all that decides its values. `broker` is the answering broker's own configuration. */
 export type DescribedResource =
   | { readonly type: 'topic'; readonly overrides: Overrides; readonly broker: BrokerConfigs }

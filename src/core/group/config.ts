@@ -1,4 +1,5 @@
 import { INT32_MAX, type Millis } from '#base/units.ts'
+import type { BrokerConfigs } from '../config/broker-configs.ts'
 
 /** What a broker's configuration says about groups. */
 export interface GroupConfig {
@@ -20,6 +21,19 @@ export interface GroupConfig {
   readonly recordBytesMax: number
 }
 
+export function groupConfigOf(configs: BrokerConfigs): GroupConfig {
+  return {
+    minSessionTimeoutMs: configs.number('group.min.session.timeout.ms'),
+    maxSessionTimeoutMs: configs.number('group.max.session.timeout.ms'),
+    initialRebalanceDelayMs: configs.number('group.initial.rebalance.delay.ms'),
+    maxSize: configs.number('group.max.size'),
+    offsetMetadataMaxLength: configs.number('offset.metadata.max.bytes'),
+    offsetsRetentionMs: configs.number('offsets.retention.minutes') * 60_000,
+    offsetsRetentionCheckIntervalMs: configs.number('offsets.retention.check.interval.ms'),
+    recordBytesMax: configs.number('message.max.bytes') - 1024,
+  }
+}
+
 export const DEFAULT_GROUP_CONFIG: GroupConfig = {
   minSessionTimeoutMs: 6_000,
   maxSessionTimeoutMs: 1_800_000,
@@ -37,8 +51,11 @@ export const NEW_MEMBER_JOIN_TIMEOUT_MS: Millis = 300_000
 /** Ids that were given out with MEMBER_ID_REQUIRED and not yet used, per group. They are not bounded by group.max.size. */
 export const PENDING_MEMBERS_MAX = 10_000
 
-/** Tombstones of one sweep for expired offsets. The rest follows in the next tick. */
+/** Tombstones of one sweep for offsets that expired or lost their topic. The rest follows in the next tick. */
 export const EXPIRED_ENTRIES_MAX = 1_000
+
+/** Groups times topics that one step after a deletion of topics looks at. */
+export const DELETION_LOOKS_MAX = 10_000
 
 /** What a string of the wire takes at most, in UTF-8. */
 export const STRING_BYTES_MAX = 32_767

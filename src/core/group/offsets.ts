@@ -1,3 +1,4 @@
+import type { Offset } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { OffsetCommitRequest } from '#protocol/messages/offset-commit.ts'
@@ -5,7 +6,6 @@ import type { OffsetFetchRequest, OffsetFetchResponse } from '#protocol/messages
 import type { InputOf } from '#protocol/schema.ts'
 import type { ClassicGroup } from './classic-group.ts'
 import type {
-  GroupCommand,
   OffsetCommitCommand,
   OffsetDeleteCommand,
   OffsetFetchCommand,
@@ -18,6 +18,9 @@ import { type GroupEntry, offsetCommitValue } from './entries.ts'
 import type { Membership } from './membership.ts'
 import type { Rebalance } from './rebalance.ts'
 import type { CommittedOffset, GroupStore } from './store.ts'
+
+/** Topics that are gone, by name: one may have been made anew and deleted again. */
+export type DoomedTopics = ReadonlyMap<string, readonly Uuid[]>
 
 /** Committed offsets: who may commit, what is answered, and when an offset has outlived its group's interest in it. */
 export class Offsets {
@@ -126,14 +129,20 @@ export class Offsets {
     }
   }
 
-  deleteTopics(topics: Extract<GroupCommand, { kind: 'TopicsDeleted' }>['topics'], turn: Turn): void {
-    for (const groupId of this.#store.groupIds) {
-      for (const { name, topicId } of topics) {
-        for (const [partition, offset] of this.#store.offsets(groupId)?.get(name) ?? []) {
-          if (!isOfOtherTopic(offset, topicId)) turn.entries.push(tombstone(groupId, name, partition))
-        }
+  /** Deletes a group's offsets for topics that are gone, as far as they were written by `upTo`; how many topics it looked at. */
+  deleteTopics(groupId: string, doomed: DoomedTopics, upTo: Offset, turn: Turn): number {
+    const offsets = this.#store.offsets(groupId)
+    if (offsets === undefined) return 1
+    const fewer = doomed.size < offsets.size ? doomed : offsets
+    for (const name of fewer.keys()) {
+      const ids = doomed.get(name)
+      if (ids === undefined) continue
+      for (const [partition, offset] of offsets.get(name) ?? []) {
+        if (offset.at > upTo || ids.every(id => isOfOtherTopic(offset, id))) continue
+        turn.entries.push(tombstone(groupId, name, partition))
       }
     }
+    return fewer.size
   }
 
   /** Deletes the offsets of a group whose time is over; true if none is left. */

@@ -1,5 +1,6 @@
 import { assert, unreachable } from '#base/assert.ts'
 import type { Millis, Offset } from '#base/units.ts'
+import type { Uuid } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { Decision, ReplicatedMachine } from '../machine.ts'
 import { NO_BYTES } from './classic-group.ts'
@@ -11,14 +12,22 @@ import type {
   ListGroupsCommand,
   Turn,
 } from './commands.ts'
-import { DEFAULT_GROUP_CONFIG, EXPIRED_ENTRIES_MAX, type GroupConfig } from './config.ts'
+import { DEFAULT_GROUP_CONFIG, DELETION_LOOKS_MAX, EXPIRED_ENTRIES_MAX, type GroupConfig } from './config.ts'
 import type { GroupEntry, UnknownEntry } from './entries.ts'
 import { Membership } from './membership.ts'
-import { Offsets } from './offsets.ts'
+import { type DoomedTopics, Offsets } from './offsets.ts'
 import { Rebalance } from './rebalance.ts'
 import { GroupStore } from './store.ts'
 
 type DescribedGroup = NonNullable<Extract<GroupReply, { kind: 'DescribeGroups' }>['response']['groups']>[number]
+
+/** Topics that are gone and what is left to do for it. What was written later belongs to a topic that came after. */
+interface TopicsDeletion {
+  readonly topics: DoomedTopics
+  readonly upTo: Offset
+  /** Groups that were not looked at yet; undefined before it is under way. */
+  groups: string[] | undefined
+}
 
 /**
  * The coordinator of those groups that one partition of `__consumer_offsets` keeps. Its driver folds the log with
@@ -38,6 +47,10 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
   /** Groups that the sweep for expired offsets has yet to look at, and when it goes on. */
   #unswept: string[] = []
   #sweepAt: Millis | undefined
+  /** Deletions of topics, the oldest first; the first is under way. */
+  readonly #deletions: TopicsDeletion[] = []
+  #deletionAt: Millis | undefined
+  #appliedAt: Offset = -1
 
   constructor(config: GroupConfig = DEFAULT_GROUP_CONFIG, store: GroupStore = new GroupStore()) {
     this.#config = config
@@ -54,13 +67,16 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
 
   apply(entry: GroupEntry | UnknownEntry, at: Offset): void {
     if (this.#owed > 0) this.#owed--
+    this.#appliedAt = at
     if (entry.kind !== 'Unknown') this.#store.apply(entry, at)
   }
 
   wakeAt(): Millis | undefined {
-    const deadline = this.#rebalance.wakeAt()
-    if (deadline === undefined || this.#sweepAt === undefined) return deadline ?? this.#sweepAt
-    return Math.min(deadline, this.#sweepAt)
+    let earliest: Millis | undefined
+    for (const at of [this.#rebalance.wakeAt(), this.#sweepAt, this.#deletionAt]) {
+      if (at !== undefined && (earliest === undefined || at < earliest)) earliest = at
+    }
+    return earliest
   }
 
   decide(command: GroupCommand, now: Millis, monotonic: Millis = now): Decision<GroupEntry, readonly GroupReply[]> {
@@ -85,11 +101,14 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
         return this.#membership.lead(turn)
       case 'Tick':
         this.#rebalance.tick(turn)
+        this.#deleteOffsets(turn)
         return this.#sweep(turn)
       case 'CallGone':
         return this.#rebalance.callGone(command.call, turn)
       case 'TopicsDeleted':
-        return this.#offsets.deleteTopics(command.topics, turn)
+        this.#deletions.push(topicsDeletion(command.topics, this.#appliedAt))
+        // What is under way goes on by itself: a step for each of many deletions would be their product again.
+        return this.#deletions.length === 1 ? this.#deleteOffsets(turn) : undefined
       case 'JoinGroup':
         return this.#membership.join(command, turn)
       case 'SyncGroup':
@@ -177,6 +196,24 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
     this.#membership.delete(groupId)
   }
 
+  /**
+   * One step of the deletion that is under way. The rest follows with the next tick, at once, so that requests come
+   * between; so does the next deletion, which may name offsets whose tombstones are not applied yet.
+   */
+  #deleteOffsets(turn: Turn): void {
+    const [deletion] = this.#deletions
+    if (deletion === undefined) return
+    deletion.groups ??= [...this.#store.groupIds].reverse()
+    let looks = 0
+    while (turn.entries.length < EXPIRED_ENTRIES_MAX && looks < DELETION_LOOKS_MAX) {
+      const groupId = deletion.groups.pop()
+      if (groupId === undefined) break
+      looks += this.#offsets.deleteTopics(groupId, deletion.topics, deletion.upTo, turn)
+    }
+    if (deletion.groups.length === 0) this.#deletions.shift()
+    this.#deletionAt = this.#deletions.length === 0 ? undefined : turn.monotonic
+  }
+
   /** Expired offsets, and groups that are left with nothing; so many per tick that no decision is too large. */
   #sweep(turn: Turn): void {
     if (this.#sweepAt === undefined || turn.monotonic < this.#sweepAt) return
@@ -191,4 +228,17 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
     }
     if (this.#unswept.length === 0) this.#sweepAt = turn.monotonic + this.#config.offsetsRetentionCheckIntervalMs
   }
+}
+
+function topicsDeletion(
+  topics: Extract<GroupCommand, { kind: 'TopicsDeleted' }>['topics'],
+  upTo: Offset,
+): TopicsDeletion {
+  const ids = new Map<string, Uuid[]>()
+  for (const { name, topicId } of topics) {
+    const known = ids.get(name)
+    if (known === undefined) ids.set(name, [topicId])
+    else known.push(topicId)
+  }
+  return { topics: ids, upTo, groups: undefined }
 }

@@ -30,7 +30,8 @@ export function registerBroker(
   if (!amends && existing !== undefined) {
     // Only who can name its last epoch has stopped properly; from anyone else what was acknowledged may be gone.
     const clean = request.previousBrokerEpoch === existing.epoch || !state.elrEnabled
-    records.push(...electionsFor(state, clean ? { leaving: new Set([brokerId]) } : { unclean: brokerId }))
+    const move = clean ? { leaving: new Set([brokerId]) } : { unclean: brokerId }
+    for (const record of electionsFor(state, move)) records.push(record)
   }
   const brokerEpoch = amends ? existing.epoch : nextOffset + records.length
   records.push(
@@ -121,7 +122,7 @@ export function brokerHeartbeat(
   const records = transition(state, broker, before, after)
   if (offline.length > 0 && after === before) {
     const offlineDirs = { brokerId, dirs: new Set(offline) }
-    records.push(...electionsFor(state, { offlineDirs }))
+    for (const record of electionsFor(state, { offlineDirs })) records.push(record)
   }
   if (offline.length > 0) {
     const logDirs = broker.logDirs.filter(dir => !offline.includes(dir))

@@ -1,11 +1,8 @@
-/** What a configuration belongs to, by Kafka's numbers in requests and records. */
-export const CONFIG_TOPIC = 2
-export const CONFIG_BROKER = 4
-export const CONFIG_CLIENT_METRICS = 16
-export const CONFIG_GROUP = 32
+/** What a configuration belongs to, by the numbers of requests and records (KIP-133, KIP-412, KIP-714, KIP-848). */
+export const CONFIG_RESOURCE = { TOPIC: 2, BROKER: 4, BROKER_LOGGER: 8, CLIENT_METRICS: 16, GROUP: 32 } as const
 
 export interface ConfigResource {
-  /** One of the `CONFIG_` numbers; any other that a record named is kept as it is. */
+  /** One of `CONFIG_RESOURCE`; any other that a record named is kept as it is. */
   readonly type: number
   /** A topic's, group's or subscription's name, a broker's id; '' for what all brokers share. */
   readonly name: string

@@ -7,13 +7,7 @@ import type {
 import type { InputOf } from '#protocol/schema.ts'
 import { type AlterableType, type Altered, applyIncremental, replaceAll } from '../config/alter.ts'
 import { DONE, failed, type Outcome } from './answer.ts'
-import {
-  CONFIG_BROKER,
-  CONFIG_CLIENT_METRICS,
-  CONFIG_GROUP,
-  CONFIG_TOPIC,
-  configResourceKey,
-} from './config-resource.ts'
+import { CONFIG_RESOURCE, configResourceKey } from './config-resource.ts'
 import type { ControllerState } from './controller-state.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
 import { topicNameProblem } from './topic-name.ts'
@@ -78,11 +72,11 @@ function alterOne(
   if ('errorCode' in altered) return failed(altered.errorCode, altered.message)
   const missing = missingResource(state, resource) ?? minIsrProblem(state, resource, altered.changes)
   if (missing !== undefined) return missing
-  records.push(...configRecords(state, resource, altered.changes))
+  for (const record of configRecords(state, resource, altered.changes)) records.push(record)
   // Who was eligible by the old number may not be by the new one.
   if (state.elrEnabled && altered.changes.has(MIN_ISR)) {
-    const topicName = resource.resourceType === CONFIG_TOPIC ? resource.resourceName : ''
-    records.push(...withoutEligible(state, topicName))
+    const topicName = resource.resourceType === CONFIG_RESOURCE.TOPIC ? resource.resourceName : ''
+    for (const record of withoutEligible(state, topicName)) records.push(record)
   }
   return DONE
 }
@@ -126,11 +120,11 @@ function alterable(state: ControllerState, { resourceType, resourceName }: Alter
 
 function alterableType(resourceType: number, resourceName: string): AlterableType {
   switch (resourceType) {
-    case CONFIG_TOPIC:
+    case CONFIG_RESOURCE.TOPIC:
       return 'topic'
-    case CONFIG_GROUP:
+    case CONFIG_RESOURCE.GROUP:
       return 'group'
-    case CONFIG_CLIENT_METRICS:
+    case CONFIG_RESOURCE.CLIENT_METRICS:
       return 'client-metrics'
     default:
       return resourceName === '' ? 'broker-default' : 'broker'
@@ -140,18 +134,18 @@ function alterableType(resourceType: number, resourceName: string): AlterableTyp
 function nameProblem({ resourceType, resourceName }: AlteredResource): Outcome | undefined {
   const refuse = (message: string) => failed(ErrorCode.INVALID_REQUEST, message)
   switch (resourceType) {
-    case CONFIG_TOPIC: {
+    case CONFIG_RESOURCE.TOPIC: {
       if (resourceName === '') return refuse('Default topic resources are not allowed.')
       const problem = topicNameProblem(resourceName)
       if (problem === undefined) return undefined
       return failed(ErrorCode.INVALID_TOPIC_EXCEPTION, `Topic name is invalid: ${problem}`)
     }
-    case CONFIG_BROKER:
+    case CONFIG_RESOURCE.BROKER:
       if (resourceName === '' || /^\d{1,10}$/.test(resourceName)) return undefined
       return refuse('Unable to parse broker name as a base 10 number.')
-    case CONFIG_GROUP:
+    case CONFIG_RESOURCE.GROUP:
       return resourceName === '' ? refuse('Default group resources are not allowed.') : undefined
-    case CONFIG_CLIENT_METRICS:
+    case CONFIG_RESOURCE.CLIENT_METRICS:
       return resourceName === '' ? refuse("Subscription name can't be empty") : undefined
     default:
       return refuse(`Unknown resource type ${resourceType}`)
@@ -162,10 +156,10 @@ function missingResource(
   { image, options }: ControllerState,
   { resourceType, resourceName }: AlteredResource,
 ): Outcome | undefined {
-  if (resourceType === CONFIG_TOPIC && !image.topicIds.has(resourceName)) {
+  if (resourceType === CONFIG_RESOURCE.TOPIC && !image.topicIds.has(resourceName)) {
     return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `The topic '${resourceName}' does not exist.`)
   }
-  if (resourceType === CONFIG_BROKER && resourceName !== '') {
+  if (resourceType === CONFIG_RESOURCE.BROKER && resourceName !== '') {
     const id = Number(resourceName)
     if (id !== options.nodeId && !image.brokers.has(id)) {
       return failed(ErrorCode.BROKER_ID_NOT_REGISTERED, `No broker with id ${id} found.`)
@@ -181,7 +175,7 @@ function minIsrProblem(
   changes: ReadonlyMap<string, string | null>,
 ): Outcome | undefined {
   const value = changes.get(MIN_ISR)
-  if (value === undefined || !state.elrEnabled || resourceType !== CONFIG_BROKER) return undefined
+  if (value === undefined || !state.elrEnabled || resourceType !== CONFIG_RESOURCE.BROKER) return undefined
   if (resourceName !== '' && value !== null) {
     return failed(ErrorCode.INVALID_CONFIG, `Broker-level ${MIN_ISR} cannot be altered while ELR is enabled.`)
   }

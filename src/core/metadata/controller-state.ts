@@ -4,7 +4,7 @@ import type { Uuid } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { BrokerConfigs } from '../config/broker-configs.ts'
 import { effectiveTopicText, TOPIC_CONFIGS } from '../config/topic.ts'
-import { CONFIG_BROKER, CONFIG_TOPIC } from './config-resource.ts'
+import { CONFIG_RESOURCE } from './config-resource.ts'
 import { type BrokerImage, type FeatureRange, isActive, type MetadataImage, type TopicImage } from './image.ts'
 import type { Liveness } from './liveness.ts'
 import type { PartitionTarget } from './partition-change.ts'
@@ -51,8 +51,8 @@ export class ControllerState {
   /** The configuration of this node as it stands, from which topics inherit. */
   get brokerConfigs(): BrokerConfigs {
     this.#brokerConfigs ??= this.options.configs.with({
-      dynamic: this.image.config(CONFIG_BROKER, String(this.options.nodeId)),
-      dynamicDefault: this.image.config(CONFIG_BROKER, ''),
+      dynamic: this.image.config(CONFIG_RESOURCE.BROKER, String(this.options.nodeId)),
+      dynamicDefault: this.image.config(CONFIG_RESOURCE.BROKER, ''),
     })
     return this.#brokerConfigs
   }
@@ -77,7 +77,7 @@ export class ControllerState {
   topicConfig(topic: string, name: string): string | null {
     const definition = TOPIC_CONFIGS.get(name)
     assert(definition !== undefined, `no such topic configuration: ${name}`)
-    return effectiveTopicText(definition, this.image.config(CONFIG_TOPIC, topic), this.brokerConfigs)
+    return effectiveTopicText(definition, this.image.config(CONFIG_RESOURCE.TOPIC, topic), this.brokerConfigs)
   }
 
   #rulesOf(topic: TopicImage): TopicRules {

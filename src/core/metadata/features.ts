@@ -3,7 +3,7 @@ import { ErrorCode } from '#protocol/errors.ts'
 import type { UpdateFeaturesRequest, UpdateFeaturesResponse } from '#protocol/messages/update-features.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import { DONE, failed, isFailure, type Outcome } from './answer.ts'
-import { CONFIG_BROKER } from './config-resource.ts'
+import { CONFIG_RESOURCE } from './config-resource.ts'
 import type { ControllerState } from './controller-state.ts'
 import type { FeatureRange, MetadataImage } from './image.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
@@ -49,7 +49,7 @@ export function bootstrapRecords(): MetadataRecord[] {
     .filter(([name, feature]) => name !== OF_RAFT && feature.initial > 0)
     .map(([name, feature]) => metadataRecord('FeatureLevel', level, { name, featureLevel: feature.initial }))
   // With eligible leader replicas the cluster itself holds the default that decides about them, so that all nodes agree.
-  const minIsr = { resourceType: CONFIG_BROKER, resourceName: '', name: MIN_ISR, value: '1' }
+  const minIsr = { resourceType: CONFIG_RESOURCE.BROKER, resourceName: '', name: MIN_ISR, value: '1' }
   return [...records, metadataRecord('Config', level, minIsr)]
 }
 
@@ -116,7 +116,9 @@ function updateFeature(
       `Invalid metadata.version ${level}. Refusing to perform the requested downgrade because it might delete metadata information.`,
     )
   }
-  if (name === ELR && current === 0 && level > 0) records.push(...sharedMinIsr(state))
+  if (name === ELR && current === 0 && level > 0) {
+    for (const record of sharedMinIsr(state)) records.push(record)
+  }
   records.push(metadataRecord('FeatureLevel', state.metadataVersion, { name, featureLevel: level }))
   return DONE
 }
@@ -125,13 +127,13 @@ function updateFeature(
 function sharedMinIsr(state: ControllerState): MetadataRecord[] {
   const records: MetadataRecord[] = []
   const set = (resourceName: string, value: string | null) => {
-    const resource = { resourceType: CONFIG_BROKER, resourceName }
+    const resource = { resourceType: CONFIG_RESOURCE.BROKER, resourceName }
     records.push(metadataRecord('Config', state.metadataVersion, { ...resource, name: MIN_ISR, value }))
   }
   for (const { type, name, values } of state.image.configs()) {
-    if (type === CONFIG_BROKER && name !== '' && values.has(MIN_ISR)) set(name, null)
+    if (type === CONFIG_RESOURCE.BROKER && name !== '' && values.has(MIN_ISR)) set(name, null)
   }
-  if (!state.image.config(CONFIG_BROKER, '').has(MIN_ISR)) {
+  if (!state.image.config(CONFIG_RESOURCE.BROKER, '').has(MIN_ISR)) {
     set('', String(state.options.configs.number(MIN_ISR)))
   }
   return records

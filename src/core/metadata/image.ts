@@ -9,7 +9,7 @@ import type {
   RegisterControllerRecord,
   UserScramCredentialRecord,
 } from '#protocol/records/metadata-records.ts'
-import { CONFIG_TOPIC, type ConfigResource, configResourceKey } from './config-resource.ts'
+import { CONFIG_RESOURCE, type ConfigResource, configResourceKey } from './config-resource.ts'
 import { MetadataDelta } from './delta.ts'
 import { changedPartition, type PartitionImage, recordedPartition, withoutElr } from './partition-image.ts'
 import type { FoldedRecord, MetadataRecord } from './record.ts'
@@ -396,7 +396,7 @@ export class MetadataImage {
     if (topic === undefined) return false
     this.#topics.delete(id)
     if (this.#topicIds.get(topic.name) === id) this.#topicIds.delete(topic.name)
-    this.#configs.delete(configResourceKey(CONFIG_TOPIC, topic.name))
+    this.#configs.delete(configResourceKey(CONFIG_RESOURCE.TOPIC, topic.name))
     this.#changes()?.topicDeleted(topic)
     return true
   }

@@ -9,7 +9,7 @@ import { initialTopicConfigs } from '../config/alter.ts'
 import { describe } from '../config/resolve.ts'
 import { failed, isFailure, type Outcome } from './answer.ts'
 import { assignmentProblem, newPartition } from './assignment.ts'
-import { CONFIG_TOPIC } from './config-resource.ts'
+import { CONFIG_RESOURCE } from './config-resource.ts'
 import { configRecords } from './configs.ts'
 import type { ControllerState } from './controller-state.ts'
 import type { PartitionImage } from './partition-image.ts'
@@ -103,7 +103,8 @@ function createTopic(
   if ('outcome' in placed) return refusal(name, placed.outcome)
 
   records.push(metadataRecord('Topic', state.metadataVersion, { name, topicId }))
-  records.push(...configRecords(state, { resourceType: CONFIG_TOPIC, resourceName: name }, configs.changes))
+  const resource = { resourceType: CONFIG_RESOURCE.TOPIC, resourceName: name }
+  for (const record of configRecords(state, resource, configs.changes)) records.push(record)
   for (const [index, partition] of placed.partitions.entries()) {
     records.push(partitionRecord(topicId, index, partition, state.metadataVersion))
   }

@@ -20,6 +20,8 @@ export interface RaftOptions {
 
 /** Observers that were silent for so long are forgotten. */
 const OBSERVER_SESSION_MS: Millis = 300_000
+/** Anybody may name any id: beyond so many, the one that is silent the longest is forgotten. */
+const OBSERVERS_MAX = 1000
 /** More long polls than this are answered at once: their memory is the fetchers' to ask for, and so needs a limit. */
 const WAITING_FETCHES_MAX = 10_000
 
@@ -305,8 +307,22 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     let lastCaughtUpAt = before?.lastCaughtUpAt
     if (endOffset >= leaderEndOffset) lastCaughtUpAt = now
     else if (before !== undefined && endOffset >= before.leaderEndOffset) lastCaughtUpAt = before.lastFetchAt
-    if (before === undefined) this.#forgetObservers(now)
+    if (before === undefined) {
+      this.#forgetObservers(now)
+      if (this.#observers.size >= OBSERVERS_MAX) this.#forgetSilentObserver()
+    }
     this.#observers.set(key, { id, directoryId, endOffset, lastFetchAt: now, lastCaughtUpAt, leaderEndOffset })
+  }
+
+  #forgetSilentObserver(): void {
+    let silent: string | undefined
+    let since = Number.POSITIVE_INFINITY
+    for (const [key, { lastFetchAt = -1 }] of this.#observers) {
+      if (lastFetchAt >= since) continue
+      silent = key
+      since = lastFetchAt
+    }
+    if (silent !== undefined) this.#observers.delete(silent)
   }
 
   #forgetObservers(now: Millis): void {

@@ -74,3 +74,16 @@ test('after stop nothing passes', () => {
   clock.move(10)
   assert.equal(clock.timers, 0)
 })
+
+test('when the loop was held up, what lies in the sockets is read before anything expires', () => {
+  const clock = movedClock()
+  const deadlines = new Deadlines(clock)
+  const session = deadlines.after(10, () => assert.fail('its heartbeat was there'))
+  deadlines.after(20, () => passed.push('other'))
+  const passed: string[] = []
+  clock.move(500)
+  // The heartbeat that was waiting in a socket.
+  deadlines.cancel(session)
+  clock.move(0)
+  assert.deepEqual(passed, ['other'])
+})

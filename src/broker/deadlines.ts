@@ -2,6 +2,8 @@ import { Heap, type HeapNode } from '#base/heap.ts'
 import type { Millis } from '#base/units.ts'
 import type { Clock, Timer } from '#world/world.ts'
 
+const LATE_MS: Millis = 100
+
 /** A deadline that was set; pass it to `cancel`. */
 export type Deadline = HeapNode<() => void>
 
@@ -44,7 +46,13 @@ export class Deadlines {
     if (at >= this.#timerAt) return
     this.#timer?.cancel()
     this.#timerAt = at
-    this.#timer = this.#clock.after(Math.max(0, at - this.#clock.monotonic()), () => this.#fire())
+    this.#timer = this.#clock.after(Math.max(0, at - this.#clock.monotonic()), () => {
+      // Late means that the loop was held up, and what would have kept a deadline from passing, a heartbeat, may lie in a
+      // socket: that is read first.
+      if (this.#clock.monotonic() - at > LATE_MS)
+        this.#timer = this.#clock.after(0, () => this.#clock.soon(() => this.#fire()))
+      else this.#fire()
+    })
   }
 
   #fire(): void {

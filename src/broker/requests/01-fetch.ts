@@ -54,6 +54,8 @@ const NO_TOPICS: TopicResponse[] = []
 const NO_ENDPOINTS: NonNullable<Response['nodeEndpoints']> = []
 /** How long a fetch without patience waits for a disk. */
 const DISK_WAIT_MS = 100
+/** A fetch of no more partitions looks at once when one of them moves. */
+const LOOKED_AT_ONCE = 8
 
 /** One fetch: looks, waits for more if it must, looks again, answers. */
 class FetchCall implements Watcher {
@@ -71,6 +73,7 @@ class FetchCall implements Watcher {
   /** The last look found no records anywhere, and nothing has moved since. */
   #foundNothing = false
   #expired = false
+  #lookPlanned = false
   #gone = false
 
   constructor(broker: Broker, request: FetchRequest, call: Call, context: Exclude<FetchContext, { kind: 'refused' }>) {
@@ -102,6 +105,25 @@ class FetchCall implements Watcher {
   }
 
   moved(): void {
+    if (this.#looking) {
+      this.#movedMeanwhile = true
+      return
+    }
+    if (this.#watched.length <= LOOKED_AT_ONCE) {
+      this.#again()
+      return
+    }
+    // A look goes over all partitions: one for all that move in this turn.
+    if (this.#lookPlanned) return
+    this.#lookPlanned = true
+    this.#broker.world.clock.soon(() => {
+      this.#lookPlanned = false
+      if (this.#resolve !== undefined && !this.#gone) this.#lookTogether()
+    })
+  }
+
+  /** Some of the partitions have moved. */
+  #lookTogether(): void {
     if (this.#looking) this.#movedMeanwhile = true
     else this.#again()
   }

@@ -68,6 +68,8 @@ export class Broker {
   readonly fetchSessions: FetchSessions
   readonly #folders: LogFolders
   readonly #link: ControllerLink
+  /** What the broker asks for by itself: its short time-outs must not end what clients asked for. */
+  readonly #ownLink: ControllerLink
   /** Of the broker's life alone: what takes long for a client must not delay a heartbeat, nor end with one. */
   readonly #lifeLink: ControllerLink
   /** Of the follower alone: answers on one connection keep their order, and its long polls would hold up all others. */
@@ -90,6 +92,7 @@ export class Broker {
     this.#configs = config.broker
     this.deadlines = new Deadlines(world.clock)
     this.#link = new ControllerLink(world, options.controllers, `broker-${config.nodeId}`, this.log)
+    this.#ownLink = new ControllerLink(world, options.controllers, `broker-own-${config.nodeId}`, this.log)
     this.#lifeLink = new ControllerLink(world, options.controllers, `heartbeat-${config.nodeId}`, this.log)
     this.#followLink = new ControllerLink(world, options.controllers, `raft-client-${config.nodeId}`, this.log)
     this.metadata = new MetadataFollower({
@@ -117,8 +120,8 @@ export class Broker {
       { clock: world.clock, deadlines: this.deadlines, log: this.log, config: groupConfigOf(config.broker) },
       () => this.metadata.image.topicByName(OFFSETS_TOPIC)?.partitions.length,
     )
-    this.producerIds = new ProducerIds(this.#link, this.nodeId, () => this.#lifecycle?.epoch ?? -1)
-    this.topicCreation = new TopicCreation(this, this.#link)
+    this.producerIds = new ProducerIds(this.#ownLink, this.nodeId, () => this.#lifecycle?.epoch ?? -1)
+    this.topicCreation = new TopicCreation(this, this.#ownLink)
     this.fetchSessions = new FetchSessions(config.broker.number('max.incremental.fetch.session.cache.slots'))
     this.#service = this.#onceStarted(brokerService(this))
   }
@@ -156,6 +159,7 @@ export class Broker {
     this.partitions.stop()
     this.metadata.stop()
     this.#link.close()
+    this.#ownLink.close()
     this.#lifeLink.close()
     this.#followLink.close()
     this.deadlines.stop()
@@ -237,8 +241,9 @@ export class Broker {
     api: Api<Q, R>,
     call: Call,
     request: MessageOf<Q>,
+    refused: (errorCode: number) => InputOf<R>,
   ): Promise<InputOf<R>> {
-    return await forwardInEnvelope(this.#link, api, call, request, FORWARD_TIMEOUT_MS)
+    return await forwardInEnvelope(this.#link, api, call, request, FORWARD_TIMEOUT_MS, refused)
   }
 
   /**
@@ -249,10 +254,11 @@ export class Broker {
     api: Api<Q, R>,
     call: Call,
     request: MessageOf<Q>,
+    refused: (errorCode: number) => InputOf<R>,
     isChange: (answer: InputOf<R>) => boolean,
   ): Promise<InputOf<R>> {
     const before = this.metadata.appliedOffset
-    const answer = await this.forward(api, call, request)
+    const answer = await this.forward(api, call, request, refused)
     if (isChange(answer) && this.metadata.appliedOffset === before)
       await this.caughtUp(() => this.metadata.appliedOffset > before, 100)
     return answer

@@ -33,7 +33,7 @@ export class ControllerLink {
     body: InputOf<Q>,
     timeoutMs: Millis,
   ): Promise<MessageOf<R>> {
-    const channel = await this.#connected()
+    const channel = await this.connected()
     return await channel.ask(pair, body, { timeoutMs })
   }
 
@@ -60,7 +60,8 @@ export class ControllerLink {
     )
   }
 
-  #connected(): Promise<Channel> {
+  /** The connection, opened if need be. Rejects with a ChannelError: then nothing was sent. */
+  connected(): Promise<Channel> {
     if (this.#channel !== undefined) return this.#channel
     const controllers = this.#controllers()
     const address = controllers[this.#next % controllers.length]

@@ -15,14 +15,13 @@ import type { ControllerLink } from './controller-link.ts'
 const CORRELATION_ID = 0
 const ATTEMPTS = 5
 
-/** There is no active controller that would take the request. */
-export class NoControllerError extends Error {
-  override readonly name = 'NoControllerError'
-}
+/** Failures of a channel that is open which say that the request did not leave. */
+const NOT_SENT: ReadonlySet<string> = new Set(['overloaded', 'unsendable', 'unsupported-version'])
 
 /**
  * KIP-590: a client's request, wrapped with who asked, goes to the active controller; its answer comes back wrapped.
- * Rejects with a NoControllerError when no controller took it.
+ * A request that may have been done is never sent again: `refused` is then asked for REQUEST_TIMED_OUT in the API's own
+ * form, and for NOT_CONTROLLER where nobody took it.
  */
 export async function forwardInEnvelope<Q extends Schema, R extends Schema>(
   link: ControllerLink,
@@ -30,6 +29,7 @@ export async function forwardInEnvelope<Q extends Schema, R extends Schema>(
   call: Call,
   request: MessageOf<Q>,
   timeoutMs: Millis,
+  refused: (errorCode: number) => InputOf<R>,
 ): Promise<InputOf<R>> {
   const envelope = {
     requestData: requestBytes(api, call, request),
@@ -37,8 +37,12 @@ export async function forwardInEnvelope<Q extends Schema, R extends Schema>(
     clientHostAddress: addressBytes(call.caller.remote.host),
   }
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    let sent = false
     try {
-      const answer = await link.ask(API.Envelope, envelope, timeoutMs)
+      const channel = await link.connected()
+      // One that broke meanwhile takes nothing.
+      sent = channel.open
+      const answer = await channel.ask(API.Envelope, envelope, { timeoutMs })
       if (answer.errorCode === ErrorCode.NONE && answer.responseData !== null) {
         const reader = new ByteReader(answer.responseData)
         decodeResponseHeader(api.key, call.apiVersion, reader)
@@ -46,11 +50,11 @@ export async function forwardInEnvelope<Q extends Schema, R extends Schema>(
       }
       link.lookElsewhere()
     } catch (error) {
-      // What was sent may have been done; only what never left is sent again.
-      if (!(error instanceof ChannelError) || error.code === 'timed-out') throw error
+      if (!(error instanceof ChannelError)) throw error
+      if (sent && !NOT_SENT.has(error.code)) return refused(ErrorCode.REQUEST_TIMED_OUT)
     }
   }
-  throw new NoControllerError('no controller takes requests now')
+  return refused(ErrorCode.NOT_CONTROLLER)
 }
 
 function requestBytes<Q extends Schema, R extends Schema>(api: Api<Q, R>, call: Call, request: MessageOf<Q>): Buffer {

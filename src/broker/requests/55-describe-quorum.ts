@@ -6,6 +6,6 @@ import type { Broker } from '../broker.ts'
 export function describeQuorum(broker: Broker): ServedApi {
   return serve({
     api: API.DescribeQuorum,
-    handle: (request, call) => broker.forward(API.DescribeQuorum, call, request),
+    handle: (request, call) => broker.forward(API.DescribeQuorum, call, request, errorCode => ({ errorCode })),
   })
 }

@@ -1,6 +1,6 @@
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
-import { ErrorCode } from '#protocol/errors.ts'
+import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
 
 /**
@@ -17,7 +17,9 @@ export function forwarded(broker: Broker): ServedApi[] {
       api: API.CreateTopics,
       barrier: true,
       async handle(request, call) {
-        const answer = await broker.forward(API.CreateTopics, call, request)
+        const answer = await broker.forward(API.CreateTopics, call, request, code => ({
+          topics: request.topics.map(({ name }) => ({ name, ...refusal(code) })),
+        }))
         if (!request.validateOnly) {
           const made = (answer.topics ?? []).filter(({ errorCode }) => errorCode === ErrorCode.NONE)
           await broker.caughtUp(() =>
@@ -31,7 +33,12 @@ export function forwarded(broker: Broker): ServedApi[] {
       api: API.DeleteTopics,
       barrier: true,
       async handle(request, call) {
-        const answer = await broker.forward(API.DeleteTopics, call, request)
+        const answer = await broker.forward(API.DeleteTopics, call, request, code => ({
+          responses: [...request.topicNames.map(name => ({ name })), ...request.topics].map(topic => ({
+            ...topic,
+            ...(call.apiVersion >= 5 ? refusal(code) : { errorCode: code }),
+          })),
+        }))
         const gone = (answer.responses ?? []).filter(({ errorCode }) => errorCode === ErrorCode.NONE)
         await broker.caughtUp(() =>
           gone.every(({ topicId }) => broker.metadata.image.topic(topicId ?? '') === undefined),
@@ -43,7 +50,9 @@ export function forwarded(broker: Broker): ServedApi[] {
       api: API.CreatePartitions,
       barrier: true,
       async handle(request, call) {
-        const answer = await broker.forward(API.CreatePartitions, call, request)
+        const answer = await broker.forward(API.CreatePartitions, call, request, code => ({
+          results: request.topics.map(({ name }) => ({ name, ...refusal(code) })),
+        }))
         if (!request.validateOnly) {
           const made = new Set(
             (answer.results ?? []).filter(({ errorCode }) => errorCode === 0).map(({ name }) => name),
@@ -60,7 +69,13 @@ export function forwarded(broker: Broker): ServedApi[] {
       api: API.AlterConfigs,
       barrier: true,
       handle: (request, call) =>
-        broker.forwardAndFollow(API.AlterConfigs, call, request, answer => !request.validateOnly && someTaken(answer)),
+        broker.forwardAndFollow(
+          API.AlterConfigs,
+          call,
+          request,
+          code => refusedResources(request, code),
+          answer => !request.validateOnly && someTaken(answer),
+        ),
     }),
     serve({
       api: API.IncrementalAlterConfigs,
@@ -70,6 +85,7 @@ export function forwarded(broker: Broker): ServedApi[] {
           API.IncrementalAlterConfigs,
           call,
           request,
+          code => refusedResources(request, code),
           answer => !request.validateOnly && someTaken(answer),
         ),
     }),
@@ -81,10 +97,27 @@ export function forwarded(broker: Broker): ServedApi[] {
           API.UpdateFeatures,
           call,
           request,
+          refusal,
           answer => !request.validateOnly && (answer.errorCode ?? ErrorCode.NONE) === ErrorCode.NONE,
         ),
     }),
   ]
+}
+
+function refusal(errorCode: number) {
+  return { errorCode, errorMessage: errorOf(errorCode).message }
+}
+
+function refusedResources(
+  request: { readonly resources: readonly { readonly resourceType: number; readonly resourceName: string }[] },
+  errorCode: number,
+) {
+  const responses = request.resources.map(({ resourceType, resourceName }) => ({
+    resourceType,
+    resourceName,
+    ...refusal(errorCode),
+  }))
+  return { responses }
 }
 
 function someTaken({

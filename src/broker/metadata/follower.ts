@@ -37,6 +37,7 @@ export class MetadataFollower {
   #lastEpoch: Epoch = 0
   #leaderEpoch: Epoch = 0
   #stopped = false
+  #complainedAt: Offset = -1
   readonly #waiting: { readonly until: () => boolean; readonly resolve: () => void }[] = []
 
   constructor(options: FollowerOptions) {
@@ -75,10 +76,21 @@ export class MetadataFollower {
       } catch (error) {
         if (!(error instanceof ChannelError) && !(error instanceof DecodeError)) throw error
         if (this.#stopped) return
-        log.debug({ reason: error.message }, 'the metadata log could not be read; trying again')
+        if (error instanceof DecodeError) this.#complain(error)
+        else log.debug({ reason: error.message }, 'the metadata log could not be read; trying again')
         await new Promise<void>(resolve => clock.after(link.backoffMs, resolve))
       }
     }
+  }
+
+  /** Once for each place: it is read again and again, and stays what it is until somebody acts. */
+  #complain({ message: reason }: DecodeError): void {
+    if (this.#complainedAt === this.#fetchOffset) return
+    this.#complainedAt = this.#fetchOffset
+    this.#options.log.warn(
+      { offset: this.#fetchOffset, reason },
+      'the metadata log holds what this release cannot read, so the broker stays behind. Start it with a release as new as the controllers; if it is, the log of this controller is damaged',
+    )
   }
 
   async #fetch(): Promise<void> {

@@ -32,3 +32,36 @@ test('a topic whose creation waits for a stuck disk is created once, and its cli
     })(),
   )
 })
+
+test('a node does not begin anew beside partitions whose metadata is lost', async () => {
+  const simulation = new Simulation(2)
+  await simulation.run(
+    (async () => {
+      const machine = simulation.node('broker')
+      const result = serverConfig({ overrides: ['log.dirs=/data', 'listeners=PLAINTEXT://:9092'] })
+      assert.ok('config' in result)
+      const { config } = result
+      const node = await startNode(machine.world, config)
+      const client = await Channel.connect(simulation.node('client').world, { host: machine.host, port: 9092 })
+      await client.negotiate()
+      await client.ask(API.CreateTopics, {
+        topics: [{ name: 't', numPartitions: 1, replicationFactor: 1 }],
+        timeoutMs: 9,
+      })
+      client.close()
+      await node.stop()
+      const { disk } = machine.world
+      const path = '/data/__cluster_metadata-0/00000000000000000000.log'
+      const whole = Buffer.from((await disk.readFile(path)) ?? [])
+      const file = await disk.open(path, { create: false, write: true })
+      await file.write([Buffer.of((whole[70] ?? 0) ^ 0x5a)], 70)
+      await assert.rejects(startNode(machine.world, config), /damaged at its beginning .* Restore this folder/)
+      assert.equal((await disk.readFile(path))?.length, whole.length)
+      await file.truncate(0)
+      await assert.rejects(startNode(machine.world, config), /is empty .* Restore this folder/)
+      await file.write([whole], 0)
+      await file.close()
+      await (await startNode(machine.world, config)).stop()
+    })(),
+  )
+})

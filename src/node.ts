@@ -63,6 +63,7 @@ function startController(world: World, config: ServerConfig, folders: LogFolders
     world,
     folder: config.metadataLogDir,
     log: world.log.child({ controller: config.nodeId }),
+    partitionsThere: folders.unopened.length > 0,
     config: {
       nodeId: config.nodeId,
       clusterId: folders.clusterId,

@@ -36,6 +36,8 @@ export interface ControllerStart {
   /** The log folder (metadata.log.dir), in which `__cluster_metadata-0` lies or is made. */
   readonly folder: string
   readonly log: Logger
+  /** Whether the node's log folders hold partitions, which only the metadata log describes. */
+  readonly partitionsThere?: boolean
 }
 
 const RETRY_MS = 1000
@@ -114,6 +116,7 @@ export class Controller {
       log: start.log,
       folder,
       ...(segmentBytes !== undefined && { segmentBytes }),
+      partitionsThere: start.partitionsThere ?? false,
     })
     let controller: Controller | undefined
     try {

@@ -5,7 +5,15 @@ import { MetadataImage } from '#core/metadata/image.ts'
 import { decodeMetadataRecord, encodeMetadataRecord, type MetadataRecord } from '#core/metadata/record.ts'
 import type { LogView, SnapshotId } from '#core/raft/log-view.ts'
 import type { Voter } from '#core/raft/quorum.ts'
-import { batchesOf, isControl, lastOffset, leaderEpoch, maxTimestamp } from '#records/batch.ts'
+import {
+  batchesOf,
+  checkCrc,
+  isControl,
+  lastOffset,
+  leaderEpoch,
+  maxTimestamp,
+  wholeBatchSize,
+} from '#records/batch.ts'
 import { BatchBuilder } from '#records/builder.ts'
 import { buildControlBatch, type ControlRecord } from '#records/control.ts'
 import { recordsOf } from '#records/records.ts'
@@ -23,6 +31,8 @@ import { type SnapshotFile, Snapshots } from './snapshots.ts'
 export const METADATA_FOLDER = '__cluster_metadata-0'
 
 const READ_BYTES = 4 * 1024 * 1024
+/** A batch of the metadata log holds the records of one decision. */
+const FIRST_BATCH_BYTES_MAX = 16 * 1024 * 1024
 
 export interface MetadataLogOptions {
   readonly disk: Disk
@@ -33,6 +43,8 @@ export interface MetadataLogOptions {
   /** `metadata.log.segment.bytes` and `.ms` */
   readonly segmentBytes?: number
   readonly segmentMs?: Millis
+  /** Partitions lie beside the metadata log: it must not be an empty one. */
+  readonly partitionsThere?: boolean
 }
 
 /** What the log says: the metadata, and beside it raft's own. */
@@ -55,6 +67,35 @@ interface Folding {
   voterIds: readonly number[] | undefined
   lastTimestamp: Millis
   bytes: number
+}
+
+/** The metadata log is gone or unreadable though partitions lie beside it: to begin anew would make them nobody's. */
+export class LostMetadataError extends Error {
+  override readonly name = 'LostMetadataError'
+}
+
+/** Looks before anything is cut off: the log must begin with a whole batch. */
+async function refuseLost(disk: Disk, folder: string): Promise<void> {
+  const [first] = (await disk.list(folder))
+    .map(({ name }) => name)
+    .filter(name => name.endsWith('.log'))
+    .toSorted()
+  const lost = (what: string) =>
+    new LostMetadataError(
+      `the log of the cluster's metadata ${what} (${folder}), and partitions lie beside it that only it describes. ` +
+        'Restore this folder from a backup. To begin a new cluster, move the other folders away first',
+    )
+  if (first === undefined) throw lost('is missing')
+  const file = await disk.open(`${folder}/${first}`, { create: false, write: false })
+  try {
+    const head = Buffer.alloc(Math.min(await file.size(), FIRST_BATCH_BYTES_MAX))
+    const bytes = head.subarray(0, await file.read(head, 0))
+    const size = wholeBatchSize(bytes, 0, bytes.length)
+    if (bytes.length === 0) throw lost('is empty')
+    if (size <= 0 || checkCrc(bytes, 0) !== undefined) throw lost('is damaged at its beginning')
+  } finally {
+    await file.close()
+  }
 }
 
 /** The folder `__cluster_metadata-0`: a log whose appends are durable when they are acknowledged, and its snapshots. */
@@ -94,6 +135,7 @@ export class MetadataLog implements LogView {
     // Also when it was there: the start that made it may have been killed before it got here.
     await disk.syncFolder(options.folder)
     const snapshots = await Snapshots.open(disk, folder, logger)
+    if (options.partitionsThere === true && snapshots.latest === undefined) await refuseLost(disk, folder)
     const config: LogConfig = {
       ...LOG_CONFIG_DEFAULT,
       segmentBytes: options.segmentBytes ?? GiB,

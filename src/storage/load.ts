@@ -166,10 +166,13 @@ async function findEnd(
   const size = await sizeOf(active)
   if (options.clean) {
     const endOffset = await active.resume(size)
-    if (endOffset !== undefined) return { endOffset, checkedFrom: endOffset }
+    // A clean stop leaves its end as the recovery point. Offsets lie outside of the checksums, so nothing else tells that
+    // the last one is not what it was, and what is appended behind a wrong one would be cut off by the next recovery.
+    const isAsLeft = options.recoveryPoint === 0 || endOffset === options.recoveryPoint
+    if (endOffset !== undefined && isAsLeft) return { endOffset, checkedFrom: endOffset }
     options.log.warn(
-      { folder: options.place.folder, segment: active.baseOffset },
-      'the last segment does not end in a whole batch though the last stop was clean; checking it',
+      { folder: options.place.folder, segment: active.baseOffset, endOffset, recoveryPoint: options.recoveryPoint },
+      'the log does not end where the last stop, which was clean, left it; checking its last segment',
     )
     return recover(options, segments, epochs, snapshots, active.baseOffset)
   }

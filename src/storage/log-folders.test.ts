@@ -99,6 +99,26 @@ test('with flush.messages, what a dead process left unsynced is durable before i
   assert.equal(await open(Number.POSITIVE_INFINITY), 0)
 })
 
+test('an offset that changed on the disk after a clean stop is found, and nothing is appended behind it', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(options(disk, { paths: ['/a'] }))
+  const first = await openPartition(folders, 0)
+  await appendTo(first, plainBatch(0, 3, 10, T0))
+  await appendTo(first, plainBatch(3, 3, 10, T0))
+  await folders.close(1)
+  const path = '/a/topic-0/00000000000000000000.log'
+  const size = (disk.contentOf(path) ?? Buffer.alloc(0)).length
+  const file = await disk.open(path, { create: false, write: true })
+  await file.write([Buffer.of(0x5a)], size / 2 + 3)
+  await file.close()
+  const log = new LinesLogger()
+  const again = await LogFolders.open(options(disk, { paths: ['/a'], log }))
+  const second = await openPartition(again, 0)
+  assert.equal(second.log.endOffset, 3)
+  assert.ok(log.lines.some(line => /does not end where the last stop/.test(line)))
+  await again.close(2)
+})
+
 test('folders of another node or cluster are refused by name', async () => {
   const disk = new MemoryDisk()
   await (await LogFolders.open(options(disk))).close()

@@ -120,7 +120,7 @@ export class Comparison {
   #plain(name: string, value: Primitive, side: 0 | 1): Primitive {
     if (typeof value === 'string') {
       let text = value
-      for (const [own, word] of this.#sides.own[side]) text = text.replaceAll(own, word)
+      for (const [own, word] of this.#sides.own[side]) text = withWord(text, own, word)
       return text
     }
     if (name === 'port') return this.#sides.own[side].some(([own]) => own === String(value)) ? 'its port' : value
@@ -170,7 +170,7 @@ export class Comparison {
     if (name === 'producerId') return same.nameOf('producer', side, value)
     if (name === 'logDir') return ''
     if (Buffer.isBuffer(value)) return value.toString('base64')
-    return own[side].reduce((text, [theirs, word]) => text.replaceAll(theirs, word), String(value))
+    return own[side].reduce((text, [theirs, word]) => withWord(text, theirs, word), String(value))
   }
 
   #records(left: Buffer, right: Buffer, path: string): void {
@@ -230,6 +230,13 @@ function shape(value: Primitive): Primitive {
   if (typeof value !== 'string' || value === '' || value === ZERO_UUID) return value
   const text = value.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/i, '<uuid>')
   return /^[\w-]{22}$/.test(text) ? '<id>' : text
+}
+
+/** A number is replaced where it stands by itself, not among the digits of a larger one. */
+function withWord(text: string, own: string, word: string): string {
+  return /^\d+$/.test(own)
+    ? text.replaceAll(new RegExp(`(?<!\\d)${own}(?!\\d)`, 'g'), word)
+    : text.replaceAll(own, word)
 }
 
 const nullOr = (name: string, value: unknown): unknown => {

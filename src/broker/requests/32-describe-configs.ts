@@ -24,7 +24,7 @@ export function describeConfigs(broker: Broker): ServedApi {
       const described = new Map<string, Result>()
       const describeAsked = (asked: Resource): Result => {
         const { resourceType, resourceName, configurationKeys } = asked
-        const found = allOfAType ? resourceOf(broker, asked) : OF_NO_TYPE
+        const found = !allOfAType ? OF_NO_TYPE : described.size < DESCRIBED_MAX ? resourceOf(broker, asked) : TOO_MANY
         if ('error' in found) {
           const { error, message } = found
           return { errorCode: ErrorCode[error], errorMessage: message, resourceType, resourceName, configs: [] }
@@ -47,6 +47,12 @@ type Resource = DescribeConfigsRequest['resources'][number]
 type Result = NonNullable<InputOf<typeof DescribeConfigsResponse>['results']>[number]
 
 const TYPES: ReadonlySet<number> = new Set(Object.values(CONFIG_RESOURCE))
+/** Some tens of microseconds each: what one request may keep the loop from others. */
+const DESCRIBED_MAX = 20_000
+const TOO_MANY = {
+  error: 'INVALID_REQUEST',
+  message: `one request describes at most ${DESCRIBED_MAX} resources; ask for the others in another`,
+} as const
 const OF_NO_TYPE = { error: 'INVALID_REQUEST', message: 'a resource is of a type that there is not' } as const
 
 function resourceOf(

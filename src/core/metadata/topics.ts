@@ -60,11 +60,12 @@ export function createTopics(
   return { records: request.validateOnly ? [] : records, response: { topics: [...topics, ...last] } }
 }
 
+/** A topic counts as one at least, whatever number it names: looking at it costs something too. */
 function countPartitions(state: ControllerState, request: CreateTopicsRequest): number {
   let count = 0
   for (const topic of request.topics) {
     if (topic.assignments.length > 0) count += topic.assignments.length
-    else count += topic.numPartitions === -1 ? defaultPartitions(state) : Math.max(topic.numPartitions, 0)
+    else count += topic.numPartitions === -1 ? defaultPartitions(state) : Math.max(topic.numPartitions, 1)
   }
   return count
 }

@@ -48,9 +48,8 @@ export class Deadlines {
     this.#timerAt = at
     this.#timer = this.#clock.after(Math.max(0, at - this.#clock.monotonic()), () => {
       // Late means that the loop was held up, and what would have kept a deadline from passing, a heartbeat, may lie in a
-      // socket: that is read first.
-      if (this.#clock.monotonic() - at > LATE_MS)
-        this.#timer = this.#clock.after(0, () => this.#clock.soon(() => this.#fire()))
+      // socket: the loop reads those before what is to be done soon.
+      if (this.#clock.monotonic() - at > LATE_MS) this.#clock.soon(() => this.#fire())
       else this.#fire()
     })
   }

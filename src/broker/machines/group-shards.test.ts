@@ -108,6 +108,7 @@ test('what an earlier leader appended and is not stored yet is waited for', asyn
   slow.resolve()
   for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
   clock.advance(1000)
+  await new Promise(setImmediate)
   assert.deepEqual(await groupsOf(shard), ['known'])
   shard.stop()
 })

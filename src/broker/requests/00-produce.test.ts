@@ -99,7 +99,7 @@ test('the memory of a request that was answered before its log is done with it i
   assert.equal(resigned.recycled(), 0)
 
   const timedOut = send()
-  timedOut.clock.advance(2000)
+  timedOut.clock.advance(1000)
   await timedOut.answer
   timedOut.settle(undefined)
   assert.equal(timedOut.recycled(), 0)
@@ -112,7 +112,7 @@ test('the memory of a request counts until its log is done with the bytes, whene
   assert.equal(usual.held(), 0)
 
   const timedOut = send()
-  timedOut.clock.advance(2000)
+  timedOut.clock.advance(1000)
   await timedOut.answer
   assert.equal(timedOut.held(), 1)
   timedOut.settle('KAFKA_STORAGE_ERROR')
@@ -142,7 +142,7 @@ test('what the batches of a request hold after decompression is limited together
     [batch, Buffer.from(batch), Buffer.from(batch)],
     new Map([['cleanup.policy', 'compact']]),
   )
-  clock.advance(2000)
+  clock.advance(1000)
   const { responses } = (await answer) as { responses: { partitionResponses: { errorCode: number }[] }[] }
   assert.deepEqual(
     responses[0]?.partitionResponses.map(({ errorCode }) => errorCode),

@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { runs } from '../compat/server.ts'
 
 // A full run takes more of what chance finds than a test that is run while one works.
-process.env.TIDEMARK_FUZZ_FRAMES ??= '1100000'
+process.env.FUZZ_FRAMES ??= '1100000'
 process.env.RECORDS_FUZZ ??= '150000'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))

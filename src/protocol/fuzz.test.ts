@@ -6,9 +6,9 @@ import { fuzzFrames, type Seedling } from './fuzz.ts'
 import type { GoldenMessage } from './golden.ts'
 import { schemaByName } from './schemas.ts'
 
-/** TIDEMARK_FUZZ_FRAMES sets how many; a full run takes a million and more. */
-const frames = Number(process.env.TIDEMARK_FUZZ_FRAMES ?? 50_000)
-const seed = Number(process.env.TIDEMARK_FUZZ_SEED ?? Math.floor(Math.random() * 1e9))
+/** FUZZ_FRAMES sets how many; a full run takes a million and more. */
+const frames = Number(process.env.FUZZ_FRAMES ?? 50_000)
+const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 1e9))
 
 function readSeedlings(): Seedling[] {
   const text = gunzipSync(readFileSync(new URL('testdata/golden.jsonl.gz', import.meta.url))).toString()

@@ -17,8 +17,9 @@ test('a node keeps its promises where it did not once', async () => {
   for (const seed of FAILED_ONCE) await holds(seed)
 })
 
-test(`a node keeps its promises through ${FRESH_SEEDS} fresh seeds`, async () => {
-  const first = crypto.getRandomValues(new Uint32Array(1))[0] ?? 1
+test(`a node keeps its promises through ${FRESH_SEEDS} seeds`, async () => {
+  // Always the same, so that the same tree has the same colour; `npm run sim` draws anew.
+  const first = 1001
   for (let index = 0; index < FRESH_SEEDS; index++) await holds((first + index) >>> 0)
 })
 

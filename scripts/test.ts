@@ -88,7 +88,7 @@ const STAGES: readonly Stage[] = [
   },
   {
     name: 'simulation',
-    what: 'the simulator: determinism, mutants, new seeds of every workload',
+    what: 'the simulator: determinism, mutants, seeds of every workload',
     limitMs: 180_000,
     perform: async (outcome, limitMs) => {
       await tests(outcome, limitMs, testFiles('simulation'))

@@ -1,7 +1,7 @@
 import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { Position, SnapshotId } from './log-view.ts'
-import type { QuorumState, Voter, VoterEndpoint } from './quorum.ts'
+import type { QuorumState, Voter } from './quorum.ts'
 
 /**
  * What goes into raft and what comes out. Raft is blind: bytes of records and snapshots never pass through it, only where

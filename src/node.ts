@@ -66,7 +66,7 @@ function startController(world: World, config: ServerConfig, folders: LogFolders
     partitionsThere: folders.unopened.length > 0,
     config: {
       nodeId: config.nodeId,
-      clusterId: folders.clusterId,
+      cluster: { id: folders.clusterId, found: () => Promise.resolve() },
       directoryId: place?.directoryId ?? (folders.directoryIds[0] as string),
       listener: { name: listener.name, address: { host: listener.host, port: listener.port } },
       configs,

@@ -148,8 +148,9 @@ export class Controller {
     return this.#config.nodeId
   }
 
-  get clusterId(): string {
-    return this.#config.clusterId
+  /** Undefined until this node founded or joined a cluster. */
+  get clusterId(): string | undefined {
+    return this.#config.cluster.id
   }
 
   get features(): ReadonlyMap<string, FeatureRange> {
@@ -359,7 +360,7 @@ export class Controller {
   #lead({ epoch, voters, grantingVoters }: Extract<RaftEffect, { kind: 'lead' }>): void {
     const folded = this.#folded
     if (folded === undefined) throw new QuorumError('a term begins with the metadata of the log')
-    const { nodeId, clusterId, configs, sessionTimeoutMs, leaderBalanceIntervalMs, directoryId } = this.#config
+    const { nodeId, cluster, configs, sessionTimeoutMs, leaderBalanceIntervalMs, directoryId } = this.#config
     const kraftVersion = this.#nextKraftVersion(folded)
     const records = [leaderChangeRecord(nodeId, voters, grantingVoters)]
     let current = voters
@@ -373,7 +374,7 @@ export class Controller {
     }
     const options: ControllerOptions = {
       nodeId,
-      clusterId,
+      clusterId: cluster.id ?? '',
       features: this.features,
       configs,
       sessionTimeoutMs,

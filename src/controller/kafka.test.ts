@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { realWorld } from '#world/real/real.ts'
-import { Client, startController } from './testing/rig.ts'
+import { Client, clusterOf, startController } from './testing/rig.ts'
 
 const PEER = fileURLToPath(new URL('../../../shared/peer', import.meta.url))
 
@@ -97,7 +97,7 @@ test('a folder that Kafka left opens, goes on, and Kafka goes on with it again',
   const data = join(folder, 'data')
   const identity = await readFile(join(data, 'meta.properties'), 'utf8')
   const value = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(identity)?.[1] ?? ''
-  const config = { clusterId: value('cluster.id'), directoryId: value('directory.id') }
+  const config = { cluster: clusterOf(value('cluster.id')), directoryId: value('directory.id') }
   const kept = join(folder, 'kept')
   await cp(data, kept, { recursive: true })
 

@@ -31,7 +31,7 @@ export function describeCluster(controller: Controller): ServedApi {
         errorCode: ErrorCode.NONE,
         errorMessage: null,
         endpointType,
-        clusterId: controller.clusterId,
+        clusterId: controller.clusterId ?? '',
         controllerId: controller.leaderId,
         brokers,
       }

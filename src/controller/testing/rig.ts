@@ -8,10 +8,23 @@ import type { MessageOf } from '#protocol/schema.ts'
 import { batchesOf, isControl, leaderEpoch } from '#records/batch.ts'
 import { recordsOf } from '#records/records.ts'
 import type { Address, World } from '#world/world.ts'
+import type { ClusterIdentity } from '../config.ts'
 import { Controller, type ControllerConfig } from '../controller.ts'
 
 export const CLUSTER_ID = 'MkU3OEVBNTcwNTJENDM2Qk'
 export const DIRECTORY_ID = 'Jwk4kZqYQ2uPqSxq8bT7Zg'
+
+/** A node whose folders belong to a cluster, or to none yet. */
+export function clusterOf(id: string | undefined): ClusterIdentity {
+  const identity = {
+    id,
+    found: (founded: string) => {
+      identity.id = founded
+      return Promise.resolve()
+    },
+  }
+  return identity
+}
 
 /** A controller on a free port of the world's own host. */
 export function startController(
@@ -26,7 +39,7 @@ export function startController(
     log: world.log,
     config: {
       nodeId: 1,
-      clusterId: CLUSTER_ID,
+      cluster: clusterOf(CLUSTER_ID),
       directoryId: DIRECTORY_ID,
       listener: { name: 'CONTROLLER', address: { host, port: 0 } },
       configs: new BrokerConfigs({ nodeId: 1 }),

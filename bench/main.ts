@@ -4,6 +4,7 @@ import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { cluster } from './cluster.ts'
 import { Floor } from './floor.ts'
 import { buildPackage } from './package.ts'
 import { Profiler, summary } from './profile.ts'
@@ -15,6 +16,7 @@ import { type Setting, WORKLOADS, type Workload } from './workloads.ts'
 
 const USAGE = `npm run bench -- [OPTIONS]          Kafka and Tidemark side by side
 npm run bench -- scale [OPTIONS]    10,000 partitions, 2,000 idle consumers
+npm run bench -- cluster [OPTIONS]  three nodes of each: replicated records, deaths, rolling restarts
 
   --only A,B     of: start, floor, ${WORKLOADS.map(({ name }) => name).join(', ')}
   --gb N         payload per measurement in GB (default 1)
@@ -44,7 +46,7 @@ const names = ['start', 'floor', ...WORKLOADS.map(({ name }) => name)]
 const only = flags.only?.split(',') ?? names
 const unknown = only.find(name => !names.includes(name))
 const mode = positionals[0]
-if (flags.help || unknown !== undefined || (mode !== undefined && mode !== 'scale')) {
+if (flags.help || unknown !== undefined || (mode !== undefined && mode !== 'scale' && mode !== 'cluster')) {
   process.stdout.write(`${unknown === undefined ? '' : `There is no ${unknown}.\n`}${USAGE}\n`)
   process.exit(flags.help ? 0 : 2)
 }
@@ -59,12 +61,12 @@ const servers: Server[] = []
 const floors: Floor[] = []
 const tools = new Tools()
 const failures: string[] = []
-let scaleFailed = false
+let missed = false
 let ending = false
 
 try {
   if (mode === 'scale')
-    scaleFailed = !(await scale({
+    missed = !(await scale({
       kind: kinds()[0] ?? 'tidemark',
       from,
       quick: flags.quick,
@@ -72,11 +74,14 @@ try {
       track,
       profiled,
     }))
-  else await sideBySide()
+  else if (mode === 'cluster') {
+    const rounds = Number(flags.rounds ?? 1)
+    missed = !(await cluster({ kinds: kinds(), from, quick: flags.quick, rounds, tools, track, say }))
+  } else await sideBySide()
 } finally {
   await removeAll()
 }
-process.exitCode = failures.length > 0 || scaleFailed ? 1 : 0
+process.exitCode = failures.length > 0 || missed ? 1 : 0
 
 function kinds(): ServerKind[] {
   const all: ServerKind[] = ['tidemark', 'kafka']

@@ -25,6 +25,19 @@ export interface ServerOptions {
   readonly inspect?: boolean
   /** Configuration by Kafka's keys. */
   readonly settings?: Readonly<Record<string, string>>
+  /** One of several nodes that form a cluster, each of them broker and controller. */
+  readonly member?: Member
+}
+
+/** Node `id` of the nodes 1 to `count`, which listens at `base` + 10,000 × id, its controller one port above. */
+export interface Member {
+  readonly id: number
+  readonly count: number
+  readonly base: number
+}
+
+function portOf({ id, base }: Pick<Member, 'id' | 'base'>): number {
+  return base + 10_000 * id
 }
 
 /** Until it answers, and until it has gone after SIGTERM, in milliseconds. */
@@ -61,7 +74,8 @@ export class Server {
 
   static async create(options: ServerOptions): Promise<Server> {
     const dir = await mkdtemp(join(tmpdir(), `tidemark-bench-${options.kind}-`))
-    return new Server(options, await freePort(), dir)
+    const { member } = options
+    return new Server(options, member === undefined ? await freePort() : portOf(member), dir)
   }
 
   get bootstrap(): string {
@@ -86,7 +100,7 @@ export class Server {
     // The peer's script adds 10,000 to the base for its first node; our cache is where `npm start` has it.
     const env =
       this.kind === 'kafka'
-        ? { ...process.env, KAFKA_PORT_BASE: String(this.port - 10_000) }
+        ? { ...process.env, KAFKA_PORT_BASE: String(this.#options.member?.base ?? this.port - 10_000) }
         : { ...process.env, NODE_COMPILE_CACHE: compiled }
     if (this.kind === 'tidemark') mkdirSync(compiled, { recursive: true })
     const began = performance.now()
@@ -123,6 +137,17 @@ export class Server {
     }
     this.#child = undefined
     return performance.now() - began
+  }
+
+  /** As a crash of the process does. */
+  async kill(): Promise<void> {
+    const child = this.#running
+    this.#child = undefined
+    this.#wanted = false
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const gone = new Promise(resolve => child.once('exit', resolve))
+    child.kill('SIGKILL')
+    await gone
   }
 
   /** Ends it, whatever it does, and removes its data. */
@@ -170,9 +195,22 @@ export class Server {
 
   #command(): string[] {
     const settings = Object.entries({ ...SETTINGS, ...this.#options.settings })
-    if (this.kind === 'kafka')
-      return [join(peer, 'broker'), this.#dir, '1', '1', ...settings.map(([key, value]) => `${key}=${value}`)]
-    settings.push(['listeners', `PLAINTEXT://127.0.0.1:${this.port}`], ['log.dirs', join(this.#dir, 'data')])
+    const { member } = this.#options
+    if (this.kind === 'kafka') {
+      const { id, count } = member ?? { id: 1, count: 1 }
+      const given = settings.map(([key, value]) => `${key}=${value}`)
+      return [join(peer, 'broker'), this.#dir, String(id), String(count), ...given]
+    }
+    settings.push(['log.dirs', join(this.#dir, 'data')])
+    const listeners = [`PLAINTEXT://127.0.0.1:${this.port}`]
+    if (member !== undefined) {
+      const { id, count, base } = member
+      const ids = Array.from({ length: count }, (_, index) => index + 1)
+      const voters = ids.map(each => `${each}@127.0.0.1:${portOf({ id: each, base }) + 1}`)
+      listeners.push(`CONTROLLER://127.0.0.1:${this.port + 1}`)
+      settings.push(['node.id', String(id)], ['controller.quorum.voters', voters.join(',')])
+    }
+    settings.push(['listeners', listeners.join(',')])
     const inspect = this.#options.inspect === true ? ['--inspect=127.0.0.1:0'] : []
     const overrides = settings.flatMap(([key, value]) => ['--override', `${key}=${value}`])
     return [process.execPath, ...inspect, programOf(this.#options.from), 'start', ...overrides]
@@ -201,6 +239,19 @@ async function freePort(): Promise<number> {
   for (;;) {
     const port = 21_000 + Math.floor(Math.random() * 10_000)
     if ((await isFree(port)) && (await isFree(port + 1))) return port
+  }
+}
+
+/**
+ * A base for a cluster of so many nodes. All of its ports lie below those that the system gives to clients, which begin
+ * at 32,768.
+ */
+export async function freeBase(count: number): Promise<number> {
+  for (;;) {
+    const base = 1_100 + Math.floor(Math.random() * 1_600)
+    const ports = Array.from({ length: count }, (_, index) => portOf({ id: index + 1, base }))
+    const free = await Promise.all(ports.flatMap(port => [isFree(port), isFree(port + 1)]))
+    if (free.every(Boolean)) return base
   }
 }
 

@@ -6,6 +6,9 @@ import { Connection } from './connection.ts'
 export interface NewTopic {
   readonly name: string
   readonly partitions: number
+  /** 1 where it is not said. */
+  readonly replicationFactor?: number
+  readonly configs?: Readonly<Record<string, string>>
 }
 
 /** Until every partition is served, in milliseconds. */
@@ -24,7 +27,12 @@ export async function createTopics(
     for (let i = 0; i < topics.length; i += perRequest) {
       const some = topics.slice(i, i + perRequest)
       const answer = await connection.ask(API.CreateTopics, 7, {
-        topics: some.map(({ name, partitions }) => ({ name, numPartitions: partitions, replicationFactor: 1 })),
+        topics: some.map(({ name, partitions, replicationFactor = 1, configs = {} }) => ({
+          name,
+          numPartitions: partitions,
+          replicationFactor,
+          configs: Object.entries(configs).map(([key, value]) => ({ name: key, value })),
+        })),
         timeoutMs: 60_000,
       })
       const refused = answer.topics.find(({ errorCode }) => errorCode !== 0 && errorCode !== TOPIC_ALREADY_EXISTS)

@@ -15,7 +15,7 @@ export class ByteReader {
   position: number
   readonly end: number
   /** How many more array elements and tagged fields one message may bring: objects take more memory than their bytes. */
-  elementsLeft = 1 << 21
+  elementsLeft = 1 << 22
 
   constructor(bytes: Uint8Array, start = 0, end: number = bytes.length) {
     this.buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -11,6 +11,7 @@ import { Connection, DEFAULT_CONNECTION_LIMITS } from './connection.ts'
 import { FramePool } from './frame-pool.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import { type Call, HANG_UP, NO_ANSWER, type ServedApi, type Service, serve, service } from './service.ts'
+import { Turns } from './turns.ts'
 
 class SocketDouble implements Socket {
   readonly local = { host: '127.0.0.1', port: 9092 }
@@ -77,6 +78,7 @@ function harness(
     limits,
     pool: new FramePool(1 << 20),
     budget,
+    turns: new Turns(time),
     clock: time,
     log,
     onClosed: () => {},

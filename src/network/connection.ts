@@ -2,16 +2,22 @@ import { AssertionError } from '#base/assert.ts'
 import { ByteReader, DecodeError } from '#base/bytes.ts'
 import type { Millis } from '#base/units.ts'
 import { API, apiByKey } from '#protocol/apis.ts'
-import { decodeToEdge } from '#protocol/codec.ts'
+import { decodeInTurns, decodeToEdge } from '#protocol/codec.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import { FrameReader } from '#protocol/frame-reader.ts'
-import { decodeRequestHeader, encodeResponseFrame, type FrameParts, type RequestHeader } from '#protocol/frames.ts'
+import {
+  decodeRequestHeader,
+  encodeResponseFrameInTurns,
+  type FrameParts,
+  type RequestHeader,
+} from '#protocol/frames.ts'
 import type { RecordsHole } from '#protocol/schema.ts'
 import type { Address, Clock, File, Logger, Sink, Socket, WorldError } from '#world/world.ts'
 import type { FramePool } from './frame-pool.ts'
 import type { MemoryBudget, Reader } from './memory-budget.ts'
-import { type Answer, type Caller, HANG_UP, NO_ANSWER, type ServedApi, type Service } from './service.ts'
+import { type Answer, type Caller, HANG_UP, type ServedApi, type Service } from './service.ts'
 import { SIZE_FIELD_BYTES, Slot } from './slot.ts'
+import type { Turns } from './turns.ts'
 
 /** A range of a file in place of records: it goes from the file to the socket. */
 export interface FileRange extends RecordsHole {
@@ -41,6 +47,15 @@ export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
 const NO_BYTES = Buffer.alloc(0)
 /** Requests of one connection that are begun in one turn, so that thousands in one piece do not hold up the others. */
 const TAKEN_AT_ONCE = 128
+/** Requests of more bytes are decoded in turns; an element of an array may be a byte. */
+const DECODED_AT_ONCE_BYTES = 4096
+/** What is decoded of all requests that are begun in one turn. */
+const TAKEN_AT_ONCE_BYTES = 8 * DECODED_AT_ONCE_BYTES
+/**
+ * Elements of arrays in one request. They take some ten times the memory of their bytes, and an answer as much again. The
+ * largest that clients send name some ten thousand topics with their partitions.
+ */
+export const REQUEST_ELEMENTS_MAX = 1 << 18
 
 export interface ConnectionOptions {
   readonly id: number
@@ -51,6 +66,7 @@ export interface ConnectionOptions {
   readonly pool: FramePool
   /** Shared with all that the node reads from. */
   readonly budget: MemoryBudget
+  readonly turns: Turns
   readonly clock: Clock
   readonly log: Logger
   readonly onClosed: (connection: Connection) => void
@@ -72,6 +88,7 @@ export class Connection implements Sink, Caller, Reader {
   readonly #socket: Socket
   readonly #service: Service
   readonly #limits: ConnectionLimits
+  readonly #turns: Turns
   readonly #clock: Clock
   readonly #log: Logger
   readonly #onClosed: (connection: Connection) => void
@@ -92,6 +109,9 @@ export class Connection implements Sink, Caller, Reader {
   #takingBehind = false
   #takesBehindSoon = false
   #barrier = false
+  /** A request is being decoded, or an answer encoded: those behind wait. */
+  #decoding = false
+  #encoding = false
   #inFlightBytes = 0
   #paused = false
   #closing = false
@@ -110,6 +130,7 @@ export class Connection implements Sink, Caller, Reader {
     this.#socket = options.socket
     this.#service = options.service
     this.#limits = options.limits
+    this.#turns = options.turns
     this.#clock = options.clock
     this.#log = options.log
     this.#onClosed = options.onClosed
@@ -162,6 +183,7 @@ export class Connection implements Sink, Caller, Reader {
     if (!this.#anyFrame && this.#first.length === 0)
       this.#first = Buffer.from(this.#space.subarray(0, Math.min(count, 16)))
     let taken = 0
+    let takenBytes = 0
     this.budget.arrived(count)
     this.#requestBytes += count
     this.#arrivingBytes += count
@@ -172,9 +194,11 @@ export class Connection implements Sink, Caller, Reader {
         this.#inFlightBytes += frame.length
         this.#arrivingBytes -= frame.length + SIZE_FIELD_BYTES
         this.budget.whole(this, frame.length + SIZE_FIELD_BYTES)
-        if (this.#barrier || this.#behind.length > 0 || this.#full || taken >= TAKEN_AT_ONCE) this.#behind.push(frame)
+        const enough = taken >= TAKEN_AT_ONCE || takenBytes >= TAKEN_AT_ONCE_BYTES
+        if (enough || this.#barrier || this.#decoding || this.#behind.length > 0 || this.#full) this.#behind.push(frame)
         else this.#take(frame)
         taken++
+        takenBytes += Math.min(frame.length, DECODED_AT_ONCE_BYTES)
         if (this.#closing) return
       }
     } catch (error) {
@@ -223,9 +247,43 @@ export class Connection implements Sink, Caller, Reader {
       this.#unsupported(header, served, frame)
       return
     }
-    const request = decodeToEdge(served.api.request, version, reader)
+    reader.elementsLeft = REQUEST_ELEMENTS_MAX
     const slot = new Slot(served, header, this, frame)
+    if (frame.length <= DECODED_AT_ONCE_BYTES) {
+      const request = decodeToEdge(served.api.request, version, reader)
+      this.#slots.push(slot)
+      this.#handle(slot, request)
+      return
+    }
     this.#slots.push(slot)
+    this.#decode(slot, decodeInTurns(served.api.request, version, reader))
+  }
+
+  /** A request whose bytes are few but records ends in its first turn. */
+  #decode(slot: Slot, decoding: Generator<undefined, object>): void {
+    const step = decoding.next()
+    if (step.done) {
+      this.#decoding = false
+      this.#handle(slot, step.value)
+      return
+    }
+    this.#decoding = true
+    this.#turns.soon(() => {
+      if (this.#closing) return
+      try {
+        this.#decode(slot, decoding)
+      } catch (error) {
+        if (!(error instanceof DecodeError)) throw error
+        this.#refuse(`a broken request: ${error.message}`)
+        return
+      }
+      this.#takeBehind()
+      this.#balance()
+    })
+  }
+
+  #handle(slot: Slot, request: object): void {
+    const { served } = slot
     let answer: Answer<object> | Promise<Answer<object>>
     try {
       answer = served.handle(request, slot)
@@ -259,7 +317,12 @@ export class Connection implements Sink, Caller, Reader {
     if (this.#takingBehind) return
     this.#takingBehind = true
     try {
-      for (let taken = 0; taken < TAKEN_AT_ONCE && this.#mayTake; taken++) this.#take(this.#behind.shift() as Buffer)
+      let bytes = 0
+      for (let taken = 0; taken < TAKEN_AT_ONCE && bytes < TAKEN_AT_ONCE_BYTES && this.#mayTake; taken++) {
+        const frame = this.#behind.shift() as Buffer
+        bytes += Math.min(frame.length, DECODED_AT_ONCE_BYTES)
+        this.#take(frame)
+      }
     } catch (error) {
       if (!(error instanceof DecodeError)) throw error
       this.#refuse(`a broken request: ${error.message}`)
@@ -280,7 +343,7 @@ export class Connection implements Sink, Caller, Reader {
   }
 
   get #mayTake(): boolean {
-    return this.#behind.length > 0 && !this.#barrier && !this.#closing && !this.#full
+    return this.#behind.length > 0 && !this.#barrier && !this.#decoding && !this.#closing && !this.#full
   }
 
   /** So much waits for answers, or answers for a reader, that no request more is begun. */
@@ -290,20 +353,27 @@ export class Connection implements Sink, Caller, Reader {
 
   /** Sends the answers at the head of the queue that are there. */
   #flush(): void {
-    while (this.#slots.length > 0) {
+    while (this.#slots.length > 0 && !this.#encoding) {
       const slot = this.#slots[0] as Slot
       const answer = slot.answer
       if (answer === undefined) return
-      this.#slots.shift()
-      this.#inFlightBytes -= slot.size
-      this.#end(slot)
-      if (answer === HANG_UP) {
+      if (typeof answer === 'symbol') {
+        this.#answerLeaves(slot)
+        if (answer !== HANG_UP) continue
         this.#closing = true
         this.#socket.end()
         return
       }
-      if (answer !== NO_ANSWER) this.#send(slot, answer)
+      const { api } = slot.served
+      const { apiVersion, correlationId } = slot.header
+      this.#encode(slot, encodeResponseFrameInTurns(api, apiVersion, correlationId, answer))
     }
+  }
+
+  #answerLeaves(slot: Slot): void {
+    this.#slots.shift()
+    this.#inFlightBytes -= slot.size
+    this.#end(slot)
   }
 
   #end(slot: Slot): void {
@@ -311,14 +381,32 @@ export class Connection implements Sink, Caller, Reader {
     slot.end()
   }
 
-  #send(slot: Slot, answer: object): void {
-    let parts: FrameParts
+  #encode(slot: Slot, encoding: Generator<undefined, FrameParts>): void {
+    let step: IteratorResult<undefined, FrameParts>
     try {
-      parts = encodeResponseFrame(slot.served.api, slot.header.apiVersion, slot.header.correlationId, answer)
+      step = encoding.next()
     } catch (error) {
       this.#handlerFailed(slot, error)
+      // Until the socket has ended, nothing is answered in the place of what could not be.
+      this.#encoding = true
       return
     }
+    this.#encoding = !step.done
+    if (step.done) {
+      this.#answerLeaves(slot)
+      this.#send(step.value)
+      return
+    }
+    this.#turns.soon(() => {
+      if (this.#gone) return
+      this.#encode(slot, encoding)
+      this.#flush()
+      this.#takeBehind()
+      this.#balance()
+    })
+  }
+
+  #send(parts: FrameParts): void {
     let buffers: Buffer[] = []
     for (const part of parts) {
       if (Buffer.isBuffer(part)) {

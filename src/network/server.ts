@@ -4,6 +4,7 @@ import { Connection, type ConnectionLimits } from './connection.ts'
 import { FramePool } from './frame-pool.ts'
 import type { MemoryBudget } from './memory-budget.ts'
 import type { Service } from './service.ts'
+import { Turns } from './turns.ts'
 
 export interface ServerOptions {
   /** The listener's name, such as PLAINTEXT or CONTROLLER. */
@@ -13,6 +14,8 @@ export interface ServerOptions {
   readonly limits: ConnectionLimits
   /** What all connections of the node may take up together. */
   readonly budget: MemoryBudget
+  /** Of the node, where several listeners share them. */
+  readonly turns?: Turns
   /** connections.max.idle.ms */
   readonly idleMs: Millis
   /** max.connections of this listener */
@@ -38,12 +41,14 @@ export class Server {
   #sweep: Timer | undefined
   #refusalsLogged = 0
   #nextId = 1
+  readonly #turns: Turns
   readonly #pool = new FramePool(POOL_BYTES_MAX)
 
   private constructor(options: ServerOptions, clock: Clock, log: Logger, listen: (self: Server) => Listener) {
     this.name = options.name
     this.#options = options
     this.#clock = clock
+    this.#turns = options.turns ?? new Turns(clock)
     this.#log = log
     this.#listener = listen(this)
     this.#scheduleSweep()
@@ -91,6 +96,7 @@ export class Server {
       limits: this.#options.limits,
       pool: this.#pool,
       budget: this.#options.budget,
+      turns: this.#turns,
       clock: this.#clock,
       log: this.#log,
       onClosed: closed => this.#forget(closed),

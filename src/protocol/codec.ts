@@ -1,17 +1,28 @@
 import { assert } from '#base/assert.ts'
 import { ByteReader, ByteWriter, DecodeError } from '#base/bytes.ts'
-import { compileDecoder, compileEncoder, type Decoder, type Encoder } from './compile.ts'
+import {
+  compileDecoder,
+  compileDecoderInTurns,
+  compileEncoder,
+  compileEncoderInTurns,
+  type Decoder,
+  type DecoderInTurns,
+  type Encoder,
+  type EncoderInTurns,
+  type Integers,
+} from './compile.ts'
 import { type InputOf, includesVersion, type MessageOf, type RecordsHole, type Schema } from './schema.ts'
-import { PartsWriter, UnsafeIntegerError } from './wire.ts'
+import { PartsWriter, Turn } from './wire.ts'
 
 export { DecodeError } from '#base/bytes.ts'
 export { EncodeError, UnsafeIntegerError, UnsupportedFieldError } from './wire.ts'
 
 /** The codecs of one schema by version, compiled when first used. */
 class Codecs {
-  readonly decode: Decoder[] = []
-  readonly decodeExact: Decoder[] = []
+  readonly decode: Record<Integers, Decoder[]> = { safe: [], exact: [], edge: [] }
+  readonly decodeInTurns: DecoderInTurns[] = []
   readonly encode: Encoder[] = []
+  readonly encodeInTurns: EncoderInTurns[] = []
 }
 
 const codecsBySchema = new Map<Schema, Codecs>()
@@ -25,15 +36,19 @@ function codecsOf(schema: Schema): Codecs {
   return codecs
 }
 
-function decoder(schema: Schema, version: number, exact: boolean): Decoder {
-  const decoders = exact ? codecsOf(schema).decodeExact : codecsOf(schema).decode
+function decoder(schema: Schema, version: number, integers: Integers): Decoder {
+  const decoders = codecsOf(schema).decode[integers]
   let found = decoders[version]
   if (found === undefined) {
-    if (!includesVersion(schema.versions, version)) throw new DecodeError(`${schema.name} has no version ${version}`)
-    found = compileDecoder(schema, version, exact)
+    mustHaveVersion(schema, version)
+    found = compileDecoder(schema, version, integers)
     decoders[version] = found
   }
   return found
+}
+
+function mustHaveVersion(schema: Schema, version: number): void {
+  if (!includesVersion(schema.versions, version)) throw new DecodeError(`${schema.name} has no version ${version}`)
 }
 
 function encoder(schema: Schema, version: number): Encoder {
@@ -54,12 +69,12 @@ function encoder(schema: Schema, version: number): Encoder {
  *   UnsafeIntegerError, a DecodeError, for a 64-bit integer that no number holds exactly.
  */
 export function decode<S extends Schema>(schema: S, version: number, reader: ByteReader): MessageOf<S> {
-  return decoder(schema, version, false)(reader) as MessageOf<S>
+  return decoder(schema, version, 'safe')(reader) as MessageOf<S>
 }
 
 /** As {@link decode}, but 64-bit integers that no number holds come as bigints, whatever the type says. */
 export function decodeExact<S extends Schema>(schema: S, version: number, reader: ByteReader): MessageOf<S> {
-  return decoder(schema, version, true)(reader) as MessageOf<S>
+  return decoder(schema, version, 'exact')(reader) as MessageOf<S>
 }
 
 /**
@@ -67,21 +82,23 @@ export function decodeExact<S extends Schema>(schema: S, version: number, reader
  * offset, time and id there is, and so is the edge. Whoever would store such a value refuses the edge.
  */
 export function decodeToEdge<S extends Schema>(schema: S, version: number, reader: ByteReader): MessageOf<S> {
-  const start = reader.position
-  try {
-    return decode(schema, version, reader)
-  } catch (error) {
-    if (!(error instanceof UnsafeIntegerError)) throw error
-    reader.position = start
-    return toEdge(decodeExact(schema, version, reader)) as MessageOf<S>
-  }
+  return decoder(schema, version, 'edge')(reader) as MessageOf<S>
 }
 
-function toEdge(value: unknown): unknown {
-  if (typeof value === 'bigint') return value < 0n ? Number.MIN_SAFE_INTEGER : Number.MAX_SAFE_INTEGER
-  if (Array.isArray(value)) return value.map(toEdge)
-  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, toEdge(each)]))
+/** As {@link decodeToEdge}, in turns: yields after some thousand elements, so that a large message holds up nobody. */
+export function decodeInTurns<S extends Schema>(
+  schema: S,
+  version: number,
+  reader: ByteReader,
+): Generator<undefined, MessageOf<S>> {
+  const decoders = codecsOf(schema).decodeInTurns
+  let found = decoders[version]
+  if (found === undefined) {
+    mustHaveVersion(schema, version)
+    found = compileDecoderInTurns(schema, version, 'edge')
+    decoders[version] = found
+  }
+  return found(reader, new Turn()) as Generator<undefined, MessageOf<S>>
 }
 
 /** Decodes bytes that hold one message and nothing else. */
@@ -99,6 +116,23 @@ export function decodeMessage<S extends Schema>(schema: S, version: number, byte
  */
 export function encode<S extends Schema>(schema: S, version: number, value: InputOf<S>, writer: ByteWriter): void {
   encoder(schema, version)(writer, value)
+}
+
+/** As {@link encode}, in turns. */
+export function encodeInTurns<S extends Schema>(
+  schema: S,
+  version: number,
+  value: InputOf<S>,
+  writer: ByteWriter,
+): Generator<undefined, void> {
+  const encoders = codecsOf(schema).encodeInTurns
+  let found = encoders[version]
+  if (found === undefined) {
+    assert(includesVersion(schema.versions, version), `${schema.name} has no version ${version}`)
+    found = compileEncoderInTurns(schema, version)
+    encoders[version] = found
+  }
+  return found(writer, value, new Turn())
 }
 
 export function encodeToBuffer<S extends Schema>(schema: S, version: number, value: InputOf<S>): Buffer {

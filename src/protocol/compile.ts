@@ -11,25 +11,48 @@ import * as wire from './wire.ts'
 interface Target {
   readonly schema: Schema
   readonly version: number
-  /** Decode 64-bit integers that no number holds as bigints. */
-  readonly exact: boolean
+  readonly integers: Integers
+  /**
+   * Every struct that holds an array is a generator, which yields between elements when a turn is over; `t` is its
+   * wire.Turn. What holds none is read and written in one go.
+   */
+  readonly inTurns: boolean
   /** The functions of the structs met so far. */
   readonly functions: string[]
 }
 
+/** What becomes of a 64-bit integer that no number holds: an error, a bigint, or the edge of what a number holds. */
+export type Integers = 'safe' | 'exact' | 'edge'
 export type Decoder = (reader: unknown) => unknown
 export type Encoder = (writer: unknown, value: unknown) => void
+/** A codec that lets others go on between its turns; one whose message holds no array is done at once. */
+export type DecoderInTurns = (reader: unknown, turn: unknown) => Generator<undefined, unknown>
+export type EncoderInTurns = (writer: unknown, value: unknown, turn: unknown) => Generator<undefined, void>
 
-export function compileDecoder(schema: Schema, version: number, exact: boolean): Decoder {
-  const target: Target = { schema, version, exact, functions: [] }
+export function compileDecoder(schema: Schema, version: number, integers: Integers): Decoder {
+  const target: Target = { schema, version, integers, inTurns: false, functions: [] }
   const entry = structDecoder(target, schema.fields, schema.name)
-  return evaluate<Decoder>(target, entry, exact ? 'decodeExact' : 'decode')
+  return evaluate<Decoder>(target, entry, `decode.${integers}`)
+}
+
+export function compileDecoderInTurns(schema: Schema, version: number, integers: Integers): DecoderInTurns {
+  const target: Target = { schema, version, integers, inTurns: true, functions: [] }
+  const entry = structDecoder(target, schema.fields, schema.name)
+  const call = `${holdsArray(target, schema.fields) ? 'yield* ' : ''}${entry}(r, t)`
+  return evaluate<DecoderInTurns>(target, `function* (r, t) { return ${call} }`, `decode.${integers}.turns`)
 }
 
 export function compileEncoder(schema: Schema, version: number): Encoder {
-  const target: Target = { schema, version, exact: false, functions: [] }
+  const target: Target = { schema, version, integers: 'safe', inTurns: false, functions: [] }
   const entry = structEncoder(target, schema.fields, schema.name)
   return evaluate<Encoder>(target, entry, 'encode')
+}
+
+export function compileEncoderInTurns(schema: Schema, version: number): EncoderInTurns {
+  const target: Target = { schema, version, integers: 'safe', inTurns: true, functions: [] }
+  const entry = structEncoder(target, schema.fields, schema.name)
+  const call = `${holdsArray(target, schema.fields) ? 'yield* ' : ''}${entry}(w, v, t)`
+  return evaluate<EncoderInTurns>(target, `function* (w, v, t) { ${call} }`, 'encode.turns')
 }
 
 function evaluate<F>(target: Target, entry: string, verb: string): F {
@@ -68,6 +91,19 @@ function tagged(target: Target, fields: Fields): [string, Field][] {
   return found.sort(([, a], [, b]) => (a.tag as number) - (b.tag as number))
 }
 
+/** Whether reading or writing the struct takes a loop, and so may take several turns. */
+function holdsArray(target: Target, fields: Fields): boolean {
+  return Object.values(fields).some(
+    field =>
+      isPresent(target, field) &&
+      (field.type === 'array' || (field.type === 'struct' && holdsArray(target, field.fields as Fields))),
+  )
+}
+
+function takesTurns(target: Target, fields: Fields): boolean {
+  return target.inTurns && holdsArray(target, fields)
+}
+
 /** The expression of the value that a field has where none is given. */
 function defaultOf(target: Target, field: Field, path: string): string {
   const value = field.default
@@ -88,7 +124,7 @@ function defaultOf(target: Target, field: Field, path: string): string {
     case 'bool':
       return String(value ?? false)
     case 'int64':
-      if (value === INT64_MAX && target.exact) return '9223372036854775807n'
+      if (value === INT64_MAX && target.integers === 'exact') return '9223372036854775807n'
       return String(value ?? 0)
     default:
       return String(value ?? 0)
@@ -136,7 +172,8 @@ function functionName(verb: string, path: string): string {
 }
 
 function define(target: Target, name: string, text: string): string {
-  if (!target.functions.some(other => other.startsWith(`function ${name}(`))) target.functions.push(text)
+  const begins = [`function ${name}(`, `function* ${name}(`]
+  if (!target.functions.some(other => begins.some(begin => other.startsWith(begin)))) target.functions.push(text)
   return name
 }
 
@@ -188,7 +225,8 @@ function structDecoder(target: Target, fields: Fields, path: string): string {
   lines.push(`const m = { ${keys.join(', ')} }`)
   if (isFlexible(target)) lines.push('if (unknownTags !== undefined) m.unknownTags = unknownTags')
   lines.push('return m')
-  return define(target, name, `function ${name}(r) {\n${lines.join('\n')}\n}`)
+  const mark = takesTurns(target, fields) ? '*' : ''
+  return define(target, name, `function${mark} ${name}(r, t) {\n${lines.join('\n')}\n}`)
 }
 
 function readTags(target: Target, fields: Fields, path: string): string[] {
@@ -220,7 +258,9 @@ function read(target: Target, field: Field, into: string, path: string, inTag = 
   const flexible = isFlexible(target, field)
   switch (field.type) {
     case 'struct': {
-      const value = `${into} = ${structDecoder(target, field.fields as Fields, path)}(r)`
+      const fields = field.fields as Fields
+      const wait = takesTurns(target, fields) ? 'yield* ' : ''
+      const value = `${into} = ${wait}${structDecoder(target, fields, path)}(r, t)`
       if (!nullable) return [value]
       // The mark before a nullable struct is a byte, but under a tag it is a varint whose 0 is null.
       return [inTag ? 'if (r.uvarint() === 0)' : 'if (r.int8() < 0)', onNull, `else ${value}`]
@@ -245,11 +285,11 @@ function readElements(target: Target, field: Field, into: string, path: string):
   const element = elementOf(field)
   const size = bytesMin(target, element)
   assert(size > 0, `the elements of ${path} take no bytes in version ${target.version}`)
-  const objects = !(element.type in FIXED_BYTES) || element.type === 'uuid'
   return [
-    `wire.checkCount(r, n, ${size}, ${objects})`,
+    `wire.checkCount(r, n, ${size})`,
     `${into} = new Array(n)`,
     'for (let i = 0; i < n; i++) {',
+    ...(target.inTurns ? ['if (t.over(r.position)) yield'] : []),
     ...read(target, element, `${into}[i]`, path),
     '}',
   ]
@@ -260,7 +300,8 @@ function readFixed(target: Target, field: Field): string {
     case 'bool':
       return 'r.boolean()'
     case 'int64':
-      if (target.exact) return 'wire.exactInt64(r)'
+      if (target.integers === 'exact') return 'wire.exactInt64(r)'
+      if (target.integers === 'edge') return 'wire.int64ToEdge(r)'
       return field.default === INT64_MAX ? 'wire.int64OrMax(r)' : 'wire.int64(r)'
     default:
       return `r.${field.type}()`
@@ -291,7 +332,8 @@ function structEncoder(target: Target, fields: Fields, path: string): string {
         `wire.unsupportedField('${schema.name}', '${fieldPath('unknownTags')}', ${version})`,
     )
   }
-  return define(target, name, `function ${name}(w, v) {\n${lines.join('\n')}\n}`)
+  const mark = takesTurns(target, fields) ? '*' : ''
+  return define(target, name, `function${mark} ${name}(w, v, t) {\n${lines.join('\n')}\n}`)
 }
 
 function load(target: Target, key: string, field: Field, path: string): string[] {
@@ -340,7 +382,9 @@ function write(target: Target, field: Field, from: string, path: string, inTag =
     nullable ? mark : `wire.unsupportedNull('${schema.name}', '${path.slice(schema.name.length + 1)}', ${version})`
   switch (field.type) {
     case 'struct': {
-      const value = `${structEncoder(target, field.fields as Fields, path)}(w, ${from})`
+      const fields = field.fields as Fields
+      const wait = takesTurns(target, fields) ? 'yield* ' : ''
+      const value = `${wait}${structEncoder(target, fields, path)}(w, ${from}, t)`
       if (!nullable) return [`if (${from} === null) ${absent('')}`, value]
       const mark = inTag ? 'w.uvarint' : 'w.int8'
       return [`if (${from} === null) ${mark}(${inTag ? 0 : -1})`, `else { ${mark}(1); ${value} }`]
@@ -365,6 +409,7 @@ function write(target: Target, field: Field, from: string, path: string, inTag =
         `if (${from} === null) ${absent(flexible ? 'w.uvarint(0)' : 'w.int32(-1)')}`,
         `else { ${flexible ? `w.uvarint(${from}.length + 1)` : `w.int32(${from}.length)`}`,
         `for (let i = 0; i < ${from}.length; i++) { const e = ${from}[i]`,
+        ...(target.inTurns ? ['if (t.over(w.position)) yield'] : []),
         ...write(target, elementOf(field), 'e', path),
         '} }',
       ]

@@ -1,7 +1,7 @@
 import type { ByteReader } from '#base/bytes.ts'
 import { INT32_MAX } from '#base/units.ts'
 import { API, type Api, apiByKey } from './apis.ts'
-import { decode, encode } from './codec.ts'
+import { decode, encode, encodeInTurns } from './codec.ts'
 import * as headers from './messages/headers.ts'
 import type { InputOf, RecordsHole, Schema } from './schema.ts'
 import { EncodeError, PartsWriter } from './wire.ts'
@@ -77,6 +77,20 @@ export function encodeResponseFrame<R extends Schema>(
   writer.reserve(4)
   encode(headers.ResponseHeader, responseHeaderVersion(api.key, version), { correlationId }, writer)
   encode(api.response, version, message, writer)
+  return withSize(writer)
+}
+
+/** As {@link encodeResponseFrame}, in turns. */
+export function* encodeResponseFrameInTurns<R extends Schema>(
+  api: Api<Schema, R>,
+  version: number,
+  correlationId: number,
+  message: InputOf<R>,
+): Generator<undefined, FrameParts> {
+  const writer = new PartsWriter()
+  writer.reserve(4)
+  encode(headers.ResponseHeader, responseHeaderVersion(api.key, version), { correlationId }, writer)
+  yield* encodeInTurns(api.response, version, message, writer)
   return withSize(writer)
 }
 

@@ -1,5 +1,5 @@
-import { ByteReader } from '#base/bytes.ts'
-import { decodeExact, encodeToBuffer } from './codec.ts'
+import { ByteReader, ByteWriter } from '#base/bytes.ts'
+import { decodeExact, decodeInTurns, decodeToEdge, encodeInTurns, encodeToBuffer } from './codec.ts'
 import type { Field, Fields, Schema, UnknownTag } from './schema.ts'
 import { schemaByName } from './schemas.ts'
 
@@ -34,7 +34,29 @@ export function disagreement(golden: GoldenMessage): string | undefined {
   const different = difference(schema.fields, wanted, decoded, '')
   if (different !== undefined) return `decoded otherwise at ${different}`
   const again = encodeToBuffer(schema, golden.version, decoded).toString('hex')
-  return again === golden.hex ? undefined : `decoded and encoded as ${again}`
+  if (again !== golden.hex) return `decoded and encoded as ${again}`
+  const inTurns = encodedInTurns(schema, golden.version, decoded)
+  if (inTurns !== golden.hex) return `encoded in turns as ${inTurns}`
+  const bytes = Buffer.from(golden.hex, 'hex')
+  const turned = encodedInTurns(
+    schema,
+    golden.version,
+    toEnd(decodeInTurns(schema, golden.version, new ByteReader(bytes))),
+  )
+  const edged = encodeToBuffer(schema, golden.version, decodeToEdge(schema, golden.version, new ByteReader(bytes)))
+  return turned === edged.toString('hex') ? undefined : `decoded in turns and encoded as ${turned}`
+}
+
+function encodedInTurns(schema: Schema, version: number, message: Message): string {
+  const writer = new ByteWriter()
+  toEnd(encodeInTurns(schema, version, message, writer))
+  return writer.written().toString('hex')
+}
+
+function toEnd<Result>(turns: Generator<undefined, Result>): Result {
+  let step = turns.next()
+  while (!step.done) step = turns.next()
+  return step.value
 }
 
 export function messageFromJson(schema: Schema, golden: Pick<GoldenMessage, 'json' | 'unknownTags'>): Message {

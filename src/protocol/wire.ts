@@ -49,6 +49,13 @@ export function exactInt64(r: ByteReader): number | bigint {
   return Number.isSafeInteger(number) ? number : value
 }
 
+/** One that no number holds exactly stands at the edge of those that one does. */
+export function int64ToEdge(r: ByteReader): number {
+  const at = r.take(8)
+  const value = r.buffer.readInt32BE(at) * 0x1_0000_0000 + r.buffer.readUInt32BE(at + 4)
+  return Math.min(Math.max(value, Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER)
+}
+
 /** For the fields whose default is the highest integer. */
 export function int64OrMax(r: ByteReader): number {
   const at = r.position
@@ -72,15 +79,30 @@ export function compactSize(r: ByteReader): number {
   return r.uvarint() - 1
 }
 
-/**
- * Checks the count of an array before anything is made for it: its elements must fit the bytes that are left, and
- * the message's budget of elements that cost objects.
- */
-export function checkCount(r: ByteReader, count: number, elementBytesMin: number, objects: boolean): void {
+/** Checks the count of an array before anything is made for it, against the bytes that are left and the message's budget. */
+export function checkCount(r: ByteReader, count: number, elementBytesMin: number): void {
   if (count * elementBytesMin > r.remaining) {
     throw new DecodeError(`${count} elements before byte ${r.position}, ${r.remaining} bytes are left`)
   }
-  if (objects) spend(r, count)
+  spend(r, count)
+}
+
+/** Some milliseconds of reading or writing, in elements of arrays and in bytes. */
+const TURN_ELEMENTS = 4096
+const TURN_BYTES = 8 << 20
+
+/** Counts what one turn of a long message took, so that the loop goes to others in between. */
+export class Turn {
+  #elementsLeft = TURN_ELEMENTS
+  #upTo = TURN_BYTES
+
+  /** Whether the turn is over at this element; then the next one begins with it. */
+  over(position: number): boolean {
+    if (this.#elementsLeft-- > 0 && position < this.#upTo) return false
+    this.#elementsLeft = TURN_ELEMENTS
+    this.#upTo = position + TURN_BYTES
+    return true
+  }
 }
 
 function spend(r: ByteReader, count: number): void {

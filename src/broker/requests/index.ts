@@ -20,10 +20,14 @@ import { offsetForLeaderEpoch } from './23-offset-for-leader-epoch.ts'
 import { describeConfigs } from './32-describe-configs.ts'
 import { describeLogDirs } from './35-describe-log-dirs.ts'
 import { deleteGroups } from './42-delete-groups.ts'
+import { electLeaders } from './43-elect-leaders.ts'
+import { alterPartitionReassignments } from './45-alter-partition-reassignments.ts'
+import { listPartitionReassignments } from './46-list-partition-reassignments.ts'
 import { offsetDelete } from './47-offset-delete.ts'
 import { describeQuorum } from './55-describe-quorum.ts'
 import { describeCluster } from './60-describe-cluster.ts'
 import { describeProducers } from './61-describe-producers.ts'
+import { unregisterBroker } from './64-unregister-broker.ts'
 import { listConfigResources } from './74-list-config-resources.ts'
 import { describeTopicPartitions } from './75-describe-topic-partitions.ts'
 import { forwarded } from './forwarded.ts'
@@ -54,10 +58,14 @@ export function brokerService(broker: Broker): Service {
     describeConfigs(broker),
     describeLogDirs(broker),
     deleteGroups(broker),
+    electLeaders(broker),
+    alterPartitionReassignments(broker),
+    listPartitionReassignments(broker),
     offsetDelete(broker),
     describeQuorum(broker),
     describeCluster(broker),
     describeProducers(broker),
+    unregisterBroker(broker),
     listConfigResources(broker),
     describeTopicPartitions(broker),
     ...forwarded(broker),

@@ -1,0 +1,33 @@
+import { type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, errorOf } from '#protocol/errors.ts'
+import type { Broker } from '../broker.ts'
+
+/** ElectLeaders (43), versions 0-2. Decided by the active controller; v0 is for preferred leaders alone (KIP-183, 460). */
+export function electLeaders(broker: Broker): ServedApi {
+  return serve({
+    api: API.ElectLeaders,
+    barrier: true,
+    handle: (request, call) =>
+      broker.forwardAndFollow(
+        API.ElectLeaders,
+        call,
+        request,
+        errorCode => ({
+          ...(call.apiVersion >= 1 && { errorCode }),
+          replicaElectionResults: (request.topicPartitions ?? []).map(({ topic, partitions }) => ({
+            topic,
+            partitionResult: partitions.map(partitionId => ({
+              partitionId,
+              errorCode,
+              errorMessage: errorOf(errorCode).message,
+            })),
+          })),
+        }),
+        ({ replicaElectionResults = [] }) =>
+          replicaElectionResults.some(({ partitionResult = [] }) =>
+            partitionResult.some(({ errorCode = ErrorCode.NONE }) => errorCode === ErrorCode.NONE),
+          ),
+      ),
+  })
+}

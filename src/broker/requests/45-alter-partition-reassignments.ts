@@ -1,0 +1,23 @@
+import { type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, errorOf } from '#protocol/errors.ts'
+import type { Broker } from '../broker.ts'
+
+/** AlterPartitionReassignments (45), versions 0-1: begin and cancel, decided by the active controller (KIP-455). */
+export function alterPartitionReassignments(broker: Broker): ServedApi {
+  return serve({
+    api: API.AlterPartitionReassignments,
+    barrier: true,
+    handle: (request, call) =>
+      broker.forwardAndFollow(
+        API.AlterPartitionReassignments,
+        call,
+        request,
+        errorCode => ({ errorCode, errorMessage: errorOf(errorCode).message, responses: [] }),
+        ({ responses = [] }) =>
+          responses.some(({ partitions = [] }) =>
+            partitions.some(({ errorCode = ErrorCode.NONE }) => errorCode === ErrorCode.NONE),
+          ),
+      ),
+  })
+}

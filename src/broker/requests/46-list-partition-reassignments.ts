@@ -1,0 +1,17 @@
+import { type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { errorOf } from '#protocol/errors.ts'
+import type { Broker } from '../broker.ts'
+
+/** ListPartitionReassignments (46), version 0. Asked of the active controller, so that what was begun is seen at once. */
+export function listPartitionReassignments(broker: Broker): ServedApi {
+  return serve({
+    api: API.ListPartitionReassignments,
+    handle: (request, call) =>
+      broker.forward(API.ListPartitionReassignments, call, request, errorCode => ({
+        errorCode,
+        errorMessage: errorOf(errorCode).message,
+        topics: [],
+      })),
+  })
+}

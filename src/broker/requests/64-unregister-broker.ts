@@ -1,0 +1,20 @@
+import { type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, errorOf } from '#protocol/errors.ts'
+import type { Broker } from '../broker.ts'
+
+/** UnregisterBroker (64), version 0. Decided by the active controller (KIP-631). */
+export function unregisterBroker(broker: Broker): ServedApi {
+  return serve({
+    api: API.UnregisterBroker,
+    barrier: true,
+    handle: (request, call) =>
+      broker.forwardAndFollow(
+        API.UnregisterBroker,
+        call,
+        request,
+        errorCode => ({ errorCode, errorMessage: errorOf(errorCode).message }),
+        ({ errorCode = ErrorCode.NONE }) => errorCode === ErrorCode.NONE,
+      ),
+  })
+}

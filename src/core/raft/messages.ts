@@ -1,7 +1,7 @@
 import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { Position, SnapshotId } from './log-view.ts'
-import type { QuorumState, Voter } from './quorum.ts'
+import type { QuorumState, Voter, VoterEndpoint } from './quorum.ts'
 
 /**
  * What goes into raft and what comes out. Raft is blind: bytes of records and snapshots never pass through it, only where
@@ -94,6 +94,8 @@ export type RaftRequest =
   | { readonly kind: 'update-voter'; readonly epoch: Epoch; readonly voter: Voter }
   /** The asker wants to be a voter (controller.quorum.auto.join.enable). Not waited for until it is committed. */
   | { readonly kind: 'add-voter'; readonly voter: Voter }
+  /** The asker was given a new data folder and takes its old place out of the quorum before it joins anew. */
+  | { readonly kind: 'remove-voter'; readonly voter: ReplicaKey }
   /** Which versions of kraft.version a node knows that is to become a voter: ApiVersions. */
   | { readonly kind: 'kraft-range'; readonly voter: Voter }
 
@@ -105,19 +107,24 @@ export type RaftResponse =
   | { readonly kind: 'fetch'; readonly answer: FetchAnswer; readonly endOffset: Offset }
   | { readonly kind: 'update-voter'; readonly answer: EpochAnswer }
   | { readonly kind: 'add-voter'; readonly answer: VoterAnswer }
+  | { readonly kind: 'remove-voter'; readonly answer: VoterAnswer }
   | { readonly kind: 'kraft-range'; readonly min: number; readonly max: number }
 
 /** Whom to ask: a node, or whoever of the configured addresses (bootstrap servers, static voters) is next. */
 export type RaftPeer = NodeId | 'anyone'
 
 export type RaftEvent =
-  | { readonly kind: 'start' }
+  /** `endpoints`: where the others reach this node, which a voter keeps recorded; absent where nobody else needs it. */
+  | { readonly kind: 'start'; readonly endpoints?: readonly VoterEndpoint[] }
   /** `wakeAt` has come. */
   | { readonly kind: 'tick' }
   // -- the driver's own log and files
   /** The effect `store-state` was performed. */
   | { readonly kind: 'state-stored'; readonly state: QuorumState }
-  /** It could not be, or an append failed: what this node holds may be less than it said. */
+  /**
+   * It could not be, or an append or a truncation failed: what this node holds may be less than it said. `log-stored`
+   * follows once all that the log view shows is durable again.
+   */
   | { readonly kind: 'storage-failed' }
   /** Everything below is durable here. */
   | { readonly kind: 'log-stored'; readonly endOffset: Offset }
@@ -142,6 +149,8 @@ export type RaftEvent =
       readonly ackWhenCommitted: boolean
     }
   | { readonly kind: 'remove-voter'; readonly call: number; readonly voter: ReplicaKey }
+  /** UpdateFeatures wants kraft.version 1: the static list becomes records, once every voter told its directory. */
+  | { readonly kind: 'record-voters'; readonly call: number }
   /** Who made this call does not wait for it any more. */
   | { readonly kind: 'call-gone'; readonly call: number }
   // -- what became of what this node asked
@@ -161,6 +170,7 @@ export type RaftAnswer =
   | { readonly kind: 'update-voter'; readonly answer: EpochAnswer }
   | { readonly kind: 'add-voter'; readonly answer: VoterAnswer }
   | { readonly kind: 'remove-voter'; readonly answer: VoterAnswer }
+  | { readonly kind: 'record-voters'; readonly answer: VoterAnswer }
 
 export type RaftEffect =
   /** Store this durably, then say so by `state-stored`. What depends on it comes as effects of that event. */
@@ -187,7 +197,10 @@ export type RaftEffect =
   | { readonly kind: 'load-snapshot'; readonly id: SnapshotId; readonly leaderId: NodeId; readonly epoch: Epoch }
   /** Everything below is committed. It never goes back. */
   | { readonly kind: 'commit'; readonly highWatermark: Offset }
-  /** The leader appends a VotersRecord now; then `voters-changed` in the same turn, and `log-stored` later. */
-  | { readonly kind: 'append-voters'; readonly voters: readonly Voter[] }
+  /**
+   * The leader appends a VotersRecord now; then `voters-changed` in the same turn, and `log-stored` later. With
+   * `raisesVersion` a KRaftVersionRecord of 1 goes before it in the same batch: until now the list was static.
+   */
+  | { readonly kind: 'append-voters'; readonly voters: readonly Voter[]; readonly raisesVersion: boolean }
   /** After `stop`: nothing more is to be done. */
   | { readonly kind: 'stopped' }

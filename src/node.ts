@@ -1,19 +1,26 @@
 import { Broker } from '#broker/broker.ts'
+import { glanceAtCluster, type Search, searchCluster } from '#broker/metadata/discovery.ts'
+import type { ClusterIdentity } from '#controller/config.ts'
 import { Controller } from '#controller/controller.ts'
+import { meansAnyAddress } from '#core/config/listeners.ts'
 import type { ServerConfig } from '#core/config/server.ts'
-import { LogFolders } from '#storage/log-folders.ts'
+import { ForeignFolderError, LogFolders } from '#storage/log-folders.ts'
 import type { Address, World } from '#world/world.ts'
 
 /** One process of the cluster: a controller, a broker, or both, over the same folders. The same in every world. */
 export interface RunningNode {
-  readonly clusterId: string
+  /** Undefined while a controller alone waits for the first leader of its quorum. */
+  readonly clusterId: string | undefined
   readonly listeners: readonly { readonly name: string; readonly address: Address }[]
   /** Resolves when everything is closed and the folders are marked as cleanly shut down. */
   stop(): Promise<void>
 }
 
-/** Starts what `process.roles` says. Rejects with an Error whose message says what is wrong and what to do. */
-export async function startNode(world: World, config: ServerConfig): Promise<RunningNode> {
+/**
+ * Starts what `process.roles` says. Rejects with an Error whose message says what is wrong and what to do; so it does soon
+ * after `abort`.
+ */
+export async function startNode(world: World, config: ServerConfig, abort?: AbortSignal): Promise<RunningNode> {
   const { disk, clock, random, log } = world
   for (const notice of config.notices) log.warn({}, notice)
   const folders = await LogFolders.open({
@@ -23,15 +30,29 @@ export async function startNode(world: World, config: ServerConfig): Promise<Run
     log,
     paths: config.logDirs,
     nodeId: config.nodeId,
+    awaitsCluster: !config.quorum.founds,
     checkpointEveryMs: config.broker.number('log.flush.offset.checkpoint.interval.ms'),
   })
+  const identified = Promise.withResolvers<string>()
+  const cluster: ClusterIdentity = {
+    get id() {
+      return folders.clusterId
+    },
+    async found(id) {
+      await folders.found(id)
+      identified.resolve(id)
+    },
+  }
+  if (cluster.id !== undefined) identified.resolve(cluster.id)
   let controller: Controller | undefined
   let broker: Broker | undefined
   try {
-    if (config.roles.controller) controller = await startController(world, config, folders)
+    const controllers = await controllersOf(world, config, cluster, abort)
+    if (config.roles.controller) controller = await startController(world, config, folders, cluster, controllers)
     if (config.roles.broker) {
-      const controllers = () => (controller === undefined ? config.voters : [controller.address])
-      broker = await Broker.start({ world, config, clusterId: folders.clusterId, folders, controllers })
+      const clusterId = await orAborted(identified.promise, abort)
+      const ownController = controller === undefined ? undefined : dialled(controller.address)
+      broker = await Broker.start({ world, config, clusterId, folders, controllers, ownController, abort })
     }
   } catch (error) {
     // What did start would keep the process alive, and its folders locked.
@@ -40,7 +61,9 @@ export async function startNode(world: World, config: ServerConfig): Promise<Run
     throw error
   }
   return {
-    clusterId: folders.clusterId,
+    get clusterId() {
+      return folders.clusterId
+    },
     listeners: [
       ...(broker?.listeners ?? []),
       ...(controller === undefined ? [] : [{ name: controller.endpoint.name, address: controller.address }]),
@@ -53,23 +76,75 @@ export async function startNode(world: World, config: ServerConfig): Promise<Run
   }
 }
 
-function startController(world: World, config: ServerConfig, folders: LogFolders): Promise<Controller> {
-  const { broker: configs } = config
+/**
+ * Where controllers may be found, beside those that the metadata tells of. A new node learns here which cluster it is to
+ * belong to; one that knows is told apart from the cluster that its configuration names, if that is another.
+ */
+async function controllersOf(
+  world: World,
+  config: ServerConfig,
+  cluster: ClusterIdentity,
+  abort: AbortSignal | undefined,
+): Promise<readonly Address[]> {
+  const { nodeId, quorum, broker: configs } = config
+  const addresses: readonly Address[] = [...quorum.voters.filter(({ id }) => id !== nodeId), ...quorum.bootstrap]
+  if (addresses.length === 0) return addresses
+  const clientId = `node-${nodeId}`
+  const search: Search = { world, addresses, listener: config.controllerListener, clientId, log: world.log, abort }
+  // Fixed voters found a cluster together, so that none of them may wait for it to be there.
+  const mayWait = cluster.id === undefined && !(config.roles.controller && quorum.voters.length > 0)
+  const found = mayWait
+    ? await searchCluster(search, configs.number('initial.broker.registration.timeout.ms'))
+    : await glanceAtCluster(search)
+  if (found?.clusterId === undefined) return addresses
+  if (cluster.id === undefined) await cluster.found(found.clusterId)
+  else if (cluster.id !== found.clusterId) {
+    const [folder] = config.logDirs
+    throw new ForeignFolderError(
+      `${folder} belongs to cluster ${cluster.id}, and the nodes to join are of cluster ${found.clusterId}; ` +
+        'choose another folder with --data or log.dirs, or correct --join or controller.quorum.bootstrap.servers',
+    )
+  }
+  return found.role === 'broker' ? [...found.controllers, ...addresses] : addresses
+}
+
+function startController(
+  world: World,
+  config: ServerConfig,
+  folders: LogFolders,
+  cluster: ClusterIdentity,
+  controllers: readonly Address[],
+): Promise<Controller> {
+  const { broker: configs, nodeId, quorum } = config
   const listener = config.listeners.find(({ forControllers }) => forControllers)
   if (listener === undefined)
     throw new Error('process.roles contains controller, but no listener is one for controllers')
   const place = folders.folders.find(({ path }) => path === config.metadataLogDir)
+  const { advertised } = listener
+  const self = quorum.voters.find(({ id }) => id === nodeId)
+  const host = advertised?.host ?? (meansAnyAddress(listener.host) ? (self?.host ?? config.reachableAs) : undefined)
   return Controller.start({
     world,
     folder: config.metadataLogDir,
-    log: world.log.child({ controller: config.nodeId }),
+    log: world.log.child({ controller: nodeId }),
     partitionsThere: folders.unopened.length > 0,
     config: {
-      nodeId: config.nodeId,
-      cluster: { id: folders.clusterId, found: () => Promise.resolve() },
+      nodeId,
+      cluster,
+      voters: quorum.voters,
+      bootstrapServers: quorum.voters.length > 0 ? [] : controllers,
+      autoJoin: quorum.autoJoin,
       directoryId: place?.directoryId ?? (folders.directoryIds[0] as string),
       listener: { name: listener.name, address: { host: listener.host, port: listener.port } },
+      ...(host !== undefined && { advertisedHost: host }),
+      ...(advertised !== undefined && { advertisedPort: advertised.port }),
       configs,
+      interBrokerListener: config.interBrokerListener ?? configs.string('inter.broker.listener.name') ?? undefined,
+      electionTimeoutMs: configs.number('controller.quorum.election.timeout.ms'),
+      fetchTimeoutMs: configs.number('controller.quorum.fetch.timeout.ms'),
+      electionBackoffMaxMs: configs.number('controller.quorum.election.backoff.max.ms'),
+      requestTimeoutMs: configs.number('controller.quorum.request.timeout.ms'),
+      retryBackoffMs: configs.number('controller.quorum.retry.backoff.ms'),
       sessionTimeoutMs: configs.number('broker.session.timeout.ms'),
       leaderBalanceIntervalMs: configs.boolean('auto.leader.rebalance.enable')
         ? configs.number('leader.imbalance.check.interval.seconds') * 1000
@@ -80,4 +155,18 @@ function startController(world: World, config: ServerConfig, folders: LogFolders
       idleMs: configs.number('connections.max.idle.ms'),
     },
   })
+}
+
+/** How a node reaches its own listener. */
+function dialled({ host, port }: Address): Address {
+  return { host: meansAnyAddress(host) ? 'localhost' : host, port }
+}
+
+/** As the promise; rejects when it is aborted before. */
+function orAborted<T>(promise: Promise<T>, abort: AbortSignal | undefined): Promise<T> {
+  if (abort === undefined) return promise
+  const aborted = new Promise<never>((_, reject) => {
+    abort.addEventListener('abort', () => reject(new Error('stopped before it was up')), { once: true })
+  })
+  return Promise.race([promise, aborted])
 }

@@ -2,6 +2,7 @@ import type { Millis, NodeId } from '#base/units.ts'
 import { uuidFromRandom } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { ipOverrides } from '#core/config/ip-overrides.ts'
+import { meansAnyAddress } from '#core/config/listeners.ts'
 import type { ServerConfig } from '#core/config/server.ts'
 import { resolveTopic } from '#core/config/topic.ts'
 import { groupConfigOf } from '#core/group/config.ts'
@@ -22,6 +23,7 @@ import type { Address, Logger, World } from '#world/world.ts'
 import { Deadlines } from './deadlines.ts'
 import { Groups } from './machines/groups.ts'
 import { ControllerLink } from './metadata/controller-link.ts'
+import { Controllers } from './metadata/controllers.ts'
 import { forwardInEnvelope } from './metadata/envelope.ts'
 import { MetadataFollower } from './metadata/follower.ts'
 import { BrokerLifecycle } from './metadata/lifecycle.ts'
@@ -36,8 +38,12 @@ export interface BrokerOptions {
   readonly config: ServerConfig
   readonly clusterId: string
   readonly folders: LogFolders
-  /** Where controllers may be found. */
-  readonly controllers: () => readonly Address[]
+  /** Where controllers may be found, beside those that the metadata tells of. */
+  readonly controllers: readonly Address[]
+  /** The one in this process: what the broker knows of the cluster it reads there. */
+  readonly ownController?: Address | undefined
+  /** Ends a start that is still waiting for the cluster; `start` then rejects. */
+  readonly abort?: AbortSignal | undefined
 }
 
 export interface Endpoint {
@@ -50,7 +56,7 @@ export interface Endpoint {
 
 const CATCH_UP_WAIT_MS = 5000
 const FORWARD_TIMEOUT_MS = 30_000
-const LEAVE_TIMEOUT_MS = 3000
+const LEAVE_TIMEOUT_MS = 10_000
 
 /** A broker: what its parts are, and how they hang together. */
 export class Broker {
@@ -67,6 +73,7 @@ export class Broker {
   readonly topicCreation: TopicCreation
   readonly fetchSessions: FetchSessions
   readonly #folders: LogFolders
+  readonly #controllers: Controllers
   readonly #link: ControllerLink
   /** What the broker asks for by itself: its short time-outs must not end what clients asked for. */
   readonly #ownLink: ControllerLink
@@ -91,14 +98,20 @@ export class Broker {
     this.#folders = options.folders
     this.#configs = config.broker
     this.deadlines = new Deadlines(world.clock)
-    this.#link = new ControllerLink(world, options.controllers, `broker-${config.nodeId}`, this.log)
-    this.#ownLink = new ControllerLink(world, options.controllers, `broker-own-${config.nodeId}`, this.log)
-    this.#lifeLink = new ControllerLink(world, options.controllers, `heartbeat-${config.nodeId}`, this.log)
-    this.#followLink = new ControllerLink(world, options.controllers, `raft-client-${config.nodeId}`, this.log)
+    const { ownController } = options
+    const named = ownController === undefined ? options.controllers : [ownController, ...options.controllers]
+    this.#controllers = new Controllers(named, config.controllerListener)
+    const link = (clientId: string, fixed?: Address) =>
+      new ControllerLink(world, this.#controllers, `${clientId}-${config.nodeId}`, this.log, fixed)
+    this.#link = link('broker')
+    this.#ownLink = link('broker-own')
+    this.#lifeLink = link('heartbeat')
+    this.#followLink = link('raft-client', ownController)
     this.metadata = new MetadataFollower({
       nodeId: config.nodeId,
       clusterId: options.clusterId,
       link: this.#followLink,
+      controllers: this.#controllers,
       clock: world.clock,
       log: this.log,
       changed: delta => this.#changed(delta),
@@ -129,12 +142,17 @@ export class Broker {
   /** Resolves when clients are served. Rejects with an Error that says what to do when an address cannot be had. */
   static async start(options: BrokerOptions): Promise<Broker> {
     const broker = new Broker(options)
+    const stop = () => void broker.stop()
+    options.abort?.addEventListener('abort', stop)
     try {
       await broker.#start()
+      if (options.abort?.aborted === true) throw new Error('stopped before it was up')
     } catch (error) {
       // A listener that was opened before another could not be.
       await broker.stop()
       throw error
+    } finally {
+      options.abort?.removeEventListener('abort', stop)
     }
     return broker
   }
@@ -153,7 +171,8 @@ export class Broker {
   async stop(): Promise<void> {
     if (this.#stopped) return
     this.#stopped = true
-    await this.#lifecycle?.leave(LEAVE_TIMEOUT_MS)
+    if (this.#configs.boolean('controlled.shutdown.enable')) await this.#lifecycle?.leave(LEAVE_TIMEOUT_MS)
+    else this.#lifecycle?.stop()
     await Promise.all(this.#servers.map(server => server.close()))
     this.groups.stop()
     this.partitions.stop()
@@ -308,8 +327,8 @@ export class Broker {
       )
     }
     this.metadata.start()
-    this.#lifecycle = new BrokerLifecycle(
-      {
+    this.#lifecycle = new BrokerLifecycle({
+      registration: {
         nodeId: this.nodeId,
         clusterId: this.clusterId,
         incarnationId: uuidFromRandom(into => world.random.fill(into)),
@@ -319,12 +338,15 @@ export class Broker {
         logDirs: this.#folders.directoryIds,
         previousBrokerEpoch: this.#folders.previousBrokerEpoch,
       },
-      this.#lifeLink,
-      this.metadata,
-      world.clock,
+      link: this.#lifeLink,
+      controllers: this.#controllers,
+      follower: this.metadata,
+      clock: world.clock,
       log,
-      config.broker.number('broker.heartbeat.interval.ms'),
-    )
+      heartbeatMs: config.broker.number('broker.heartbeat.interval.ms'),
+      sessionTimeoutMs: config.broker.number('broker.session.timeout.ms'),
+      offlineLogDirs: () => [],
+    })
     await this.#lifecycle.start()
     await this.#moveStrays()
     this.#started.resolve()
@@ -380,8 +402,8 @@ export class Broker {
     const { name, address } = server
     const advertised = this.#listenerOf(name)?.advertised
     const host = advertised?.host ?? address.host
-    const anywhere = host === '' || host === '0.0.0.0' || host === '::'
-    return { name, host: anywhere ? 'localhost' : host, port: advertised?.port ?? address.port, securityProtocol: 0 }
+    const reached = meansAnyAddress(host) ? (this.config.reachableAs ?? 'localhost') : host
+    return { name, host: reached, port: advertised?.port ?? address.port, securityProtocol: 0 }
   }
 
   #listenerOf(name: string) {

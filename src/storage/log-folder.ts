@@ -88,24 +88,27 @@ export class LogFolder {
   /**
    * Locks the folder and reads what it says of itself, without opening logs. `identify` decides whether the folder is ours
    * and what a new one is told; it throws when it is another's. Rejects with a ForeignFolderError when partitions lie in a
-   * folder that does not say whose they are, with a WorldError when the disk fails.
+   * folder that does not say whose they are, with a WorldError when the disk fails. `mayAwait`: it is no damage when a folder
+   * that has its node's number lacks its cluster's id.
    */
   static async open(
     world: LogFolderWorld,
     path: string,
     identify: (found: MetaProperties | undefined) => Omit<MetaProperties, 'directoryId'>,
+    mayAwait = false,
   ): Promise<LogFolder> {
     const { disk, random } = world
     await disk.makeFolder(path)
     const lock = await disk.lock(`${path}/.lock`)
     try {
       const properties = await readMetaProperties(disk, path)
-      if (properties === undefined) await refuseNameless(disk, path)
+      if (properties?.clusterId === undefined) await refuseNameless(disk, path, mayAwait && properties !== undefined)
       const identity = identify(properties)
       const directoryId = properties?.directoryId ?? uuidFromRandom(bytes => random.fill(bytes))
       // It was nobody's so far, so nobody may have made its name durable.
       if (properties === undefined) await syncNames(disk, path)
-      if (properties?.directoryId === undefined) await writeMetaProperties(disk, path, { ...identity, directoryId })
+      if (properties?.directoryId === undefined || properties.clusterId !== identity.clusterId)
+        await writeMetaProperties(disk, path, { ...identity, directoryId })
       const cleanBrokerEpoch = await takeCleanShutdown(disk, path)
       const checkpoints = [
         new OffsetCheckpoint(disk, path, RECOVERY_POINT_CHECKPOINT),
@@ -123,6 +126,15 @@ export class LogFolder {
 
   get directoryId(): Uuid {
     return this.#directoryId
+  }
+
+  /** Writes down which cluster the folder belongs to. Rejects with a StorageError. */
+  async belongTo(identity: Omit<MetaProperties, 'directoryId'>): Promise<void> {
+    try {
+      await writeMetaProperties(this.#world.disk, this.path, { ...identity, directoryId: this.#directoryId })
+    } catch (error) {
+      throw storageError(error, this.path)
+    }
   }
 
   /** Partitions that live here, open or not. */
@@ -279,10 +291,12 @@ async function settleFolders(
 }
 
 /** With a new identity the partitions of a folder would be taken for those of somebody else, and moved aside. */
-async function refuseNameless(disk: Disk, path: string): Promise<void> {
-  const partition = (await disk.list(path)).find(
-    ({ name, folder }) => folder && parsePartitionFolderName(name)?.state === 'live',
-  )
+async function refuseNameless(disk: Disk, path: string, awaitsCluster: boolean): Promise<void> {
+  const partition = (await disk.list(path)).find(({ name, folder }) => {
+    const parsed = folder ? parsePartitionFolderName(name) : undefined
+    // The log of a quorum that has no cluster yet is there before the cluster's id is.
+    return parsed?.state === 'live' && !(awaitsCluster && parsed.topic === METADATA_TOPIC)
+  })
   if (partition === undefined) return
   const file = `${path}/${META_PROPERTIES_FILE}`
   throw new ForeignFolderError(

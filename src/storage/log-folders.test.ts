@@ -126,6 +126,34 @@ test('folders of another node or cluster are refused by name', async () => {
   await assert.rejects(LogFolders.open(options(disk, { clusterId: TOPIC_B })), /\/a belongs to cluster/)
 })
 
+test('folders of a node that joins belong to no cluster until it knows which', async () => {
+  const disk = new MemoryDisk()
+  const text = async (path: string) => Buffer.from((await disk.readFile(`${path}/meta.properties`)) ?? []).toString()
+  const folders = await LogFolders.open(options(disk, { awaitsCluster: true }))
+  assert.equal(folders.clusterId, undefined)
+  assert.doesNotMatch(await text('/a'), /cluster\.id/)
+  const { directoryIds } = folders
+  // The log of a quorum is there before its first leader founded the cluster.
+  await disk.makeFolder('/a/__cluster_metadata-0')
+  await folders.close()
+  const again = await LogFolders.open(options(disk, { awaitsCluster: true }))
+  assert.deepEqual(again.directoryIds, directoryIds)
+  await again.found(TOPIC_B)
+  assert.equal(again.clusterId, TOPIC_B)
+  for (const path of ['/a', '/b']) assert.match(await text(path), new RegExp(`^cluster\\.id=${TOPIC_B}$`, 'm'))
+  await again.close()
+  const third = await LogFolders.open(options(disk, { awaitsCluster: true }))
+  assert.equal(third.clusterId, TOPIC_B)
+  await third.close()
+})
+
+test('a folder with metadata and without its cluster does not become a new one', async () => {
+  const disk = new MemoryDisk()
+  await (await LogFolders.open(options(disk, { awaitsCluster: true }))).close()
+  await disk.makeFolder('/a/__cluster_metadata-0')
+  await assert.rejects(LogFolders.open(options(disk)), /does not say whose folder this is/)
+})
+
 test('a folder that fails is offline and the other goes on', async () => {
   const disk = new MemoryDisk()
   await (await LogFolders.open(options(disk))).close(7)

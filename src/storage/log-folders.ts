@@ -6,7 +6,7 @@ import type { BatchFold } from './batch-fold.ts'
 import { Log } from './log.ts'
 import type { LogConfig } from './log-config.ts'
 import { LogFolder, type LogFolderWorld, moveAside } from './log-folder.ts'
-import { ForeignFolderError, META_PROPERTIES_FILE, type MetaProperties } from './meta-properties.ts'
+import { ForeignFolderError, type MetaProperties, readMetaProperties } from './meta-properties.ts'
 import { partitionFolderName } from './partition-folder.ts'
 import { readPartitionMetadata, writePartitionMetadata } from './partition-metadata.ts'
 import { SegmentCache, type SegmentCacheLimits } from './segment-cache.ts'
@@ -21,8 +21,10 @@ export interface LogFoldersOptions extends LogFolderWorld {
   /** `log.dirs`; at least one. New partitions go to the one with the fewest. */
   readonly paths: readonly string[]
   readonly nodeId: NodeId
-  /** The cluster that folders must belong to; without it what they say, or a new id when all are empty. */
-  readonly clusterId?: Uuid | undefined
+  /** The cluster that folders must belong to; without it what they say. */
+  readonly clusterId?: string | undefined
+  /** Folders that know no cluster wait for `found`; otherwise they are a new one, whose id is drawn here. */
+  readonly awaitsCluster?: boolean | undefined
   /** `log.flush.offset.checkpoint.interval.ms`. */
   readonly checkpointEveryMs?: Millis | undefined
   readonly limits?: SegmentCacheLimits | undefined
@@ -50,7 +52,7 @@ export interface OpenedPartition {
 /** All log folders of a node. A folder whose disk fails goes offline; the others go on. */
 export class LogFolders {
   readonly #options: LogFoldersOptions
-  readonly clusterId: string
+  #clusterId: string | undefined
   readonly #folders: LogFolder[]
   /** Paths of folders that could not be opened at the start. */
   readonly #failed: readonly string[]
@@ -65,9 +67,14 @@ export class LogFolders {
   #progressAt: Millis
   #closed = false
 
-  private constructor(options: LogFoldersOptions, clusterId: string, folders: LogFolder[], failed: readonly string[]) {
+  private constructor(
+    options: LogFoldersOptions,
+    clusterId: string | undefined,
+    folders: LogFolder[],
+    failed: readonly string[],
+  ) {
     this.#options = options
-    this.clusterId = clusterId
+    this.#clusterId = clusterId
     this.#folders = folders
     this.#failed = failed
     this.#cache = new SegmentCache(options.clock, options.limits)
@@ -92,11 +99,13 @@ export class LogFolders {
     for (const path of known) {
       const identify = (found: MetaProperties | undefined) => {
         if (found !== undefined) checkOwner(path, found, nodeId, clusterId)
-        clusterId ??= found?.clusterId ?? uuidFromRandom(bytes => random.fill(bytes))
+        clusterId ??= found?.clusterId
+        if (options.awaitsCluster !== true) clusterId ??= uuidFromRandom(bytes => random.fill(bytes))
         return { clusterId, nodeId }
       }
       try {
-        const opened = await LogFolder.open(options, path, identify)
+        const mayAwait = options.awaitsCluster === true || clusterId !== undefined
+        const opened = await LogFolder.open(options, path, identify, mayAwait)
         folders.push(opened)
         const twin = folders.find(other => other !== opened && other.directoryId === opened.directoryId)
         if (twin !== undefined) {
@@ -119,11 +128,24 @@ export class LogFolders {
         throw new ForeignFolderError(`${path} is in use by another process; stop it, or choose another folder`)
       }
     }
-    if (folders.length === 0 || clusterId === undefined) {
+    if (folders.length === 0) {
       throw failure ?? new StorageError('EIO', paths.join(','), 'no log folder can be used')
     }
     folders.sort((a, b) => paths.indexOf(a.path) - paths.indexOf(b.path))
     return new LogFolders(options, clusterId, folders, failed)
+  }
+
+  /** Undefined while the folders know no cluster. */
+  get clusterId(): string | undefined {
+    return this.#clusterId
+  }
+
+  /** Makes the folders those of a cluster; durable when it resolves. Rejects with a StorageError, and may be called again. */
+  async found(clusterId: string): Promise<void> {
+    assert(this.#clusterId === undefined, 'a node belongs to one cluster')
+    const { nodeId } = this.#options
+    for (const folder of this.#folders) if (folder.online) await folder.belongTo({ clusterId, nodeId })
+    this.#clusterId = clusterId
   }
 
   /** All, in the order of `log.dirs`. */
@@ -372,8 +394,8 @@ async function inOrderOfKnowledge({ disk, paths }: LogFoldersOptions): Promise<s
   const known: string[] = []
   const fresh: string[] = []
   for (const path of paths) {
-    const hasProperties = await disk.readFile(`${path}/${META_PROPERTIES_FILE}`).catch(() => undefined)
-    ;(hasProperties === undefined ? fresh : known).push(path)
+    const properties = await readMetaProperties(disk, path).catch(() => undefined)
+    ;(properties?.clusterId === undefined ? fresh : known).push(path)
   }
   return [...known, ...fresh]
 }
@@ -384,7 +406,7 @@ function checkOwner(path: string, found: MetaProperties, nodeId: NodeId, cluster
       `${path} belongs to node ${found.nodeId}, and this is node ${nodeId}; correct node.id or choose another folder`,
     )
   }
-  if (clusterId !== undefined && found.clusterId !== clusterId) {
+  if (clusterId !== undefined && found.clusterId !== undefined && found.clusterId !== clusterId) {
     throw new ForeignFolderError(
       `${path} belongs to cluster ${found.clusterId}, and this node to ${clusterId}; choose another folder`,
     )

@@ -10,9 +10,12 @@ export class ForeignFolderError extends Error {
   override readonly name = 'ForeignFolderError'
 }
 
-/** `meta.properties` of a log folder: whose it is. Version 1 is KRaft's; `directory.id` came later and may be missing. */
+/**
+ * `meta.properties` of a log folder: whose it is. Version 1 is KRaft's; `directory.id` came later and may be missing, and
+ * `cluster.id` is where the node waits for the first leader of its quorum to found the cluster.
+ */
 export interface MetaProperties {
-  readonly clusterId: string
+  readonly clusterId: string | undefined
   readonly nodeId: NodeId
   readonly directoryId: Uuid | undefined
 }
@@ -26,10 +29,10 @@ export async function readMetaProperties(disk: Disk, folder: string): Promise<Me
     const match = /^\s*([^#!=:\s]+)\s*[=:]\s*(.*?)\s*$/.exec(line)
     if (match !== null) properties.set(match[1] as string, (match[2] as string).replaceAll('\\', ''))
   }
-  const clusterId = properties.get('cluster.id')
+  const clusterId = properties.get('cluster.id') || undefined
   const nodeId = /^\d+$/.exec(properties.get('node.id') ?? properties.get('broker.id') ?? '')?.[0]
   const directoryId = properties.get('directory.id')
-  if (!clusterId || nodeId === undefined) return undefined
+  if (nodeId === undefined) return undefined
   return {
     clusterId,
     nodeId: Number(nodeId),
@@ -42,6 +45,7 @@ export function writeMetaProperties(
   folder: string,
   { clusterId, nodeId, directoryId }: MetaProperties,
 ): Promise<void> {
-  const lines = [`cluster.id=${clusterId}`, `directory.id=${directoryId}`, `node.id=${nodeId}`, 'version=1']
+  const lines = [`directory.id=${directoryId}`, `node.id=${nodeId}`, 'version=1']
+  if (clusterId !== undefined) lines.unshift(`cluster.id=${clusterId}`)
   return replaceFile(disk, folder, META_PROPERTIES_FILE, `#\n${lines.join('\n')}\n`)
 }

@@ -2,32 +2,54 @@ import type { Millis } from '#base/units.ts'
 import { type ApiPair, Channel, ChannelError } from '#network/channel.ts'
 import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
 import type { Address, Logger, World } from '#world/world.ts'
+import { type Controllers, isSame } from './controllers.ts'
+import { discover, isController } from './discovery.ts'
 
 const BACKOFF_MIN_MS = 20
-const BACKOFF_MAX_MS = 1000
+/** A new leader of the quorum has to be found soon after it stands; one that is away for long costs less so. */
+const BACKOFF_MAX_MS = 100
+const LONG_BACKOFF_MS = 500
+const LONG_AFTER_FAILURES = 100
+const CONNECT_TIMEOUT_MS = 2000
+/** When one does not answer at once, it may be cut off: the next is tried beside it. */
+const STAGGER_MS = 200
+/** A connection that is replaced is let go when its last answer came, and looked at so often. */
+const RETIRE_POLL_MS = 1000
+const COMPLAIN_AFTER_MS = 2000
 
 /**
- * The broker's way to the active controller: one connection, opened when it is needed and again when it broke. Who the
- * active controller is, is found by asking one after another.
+ * The broker's way to the active controller: one connection, opened when it is needed and again when it broke or another
+ * controller became the active one.
  */
 export class ControllerLink {
   readonly #world: World
-  readonly #controllers: () => readonly Address[]
+  readonly #controllers: Controllers
+  /** The only one that this link goes to, where it does not need the active one. */
+  readonly #fixed: Address | undefined
   readonly #clientId: string
   readonly #log: Logger
+  readonly #forget: () => void
   #channel: Promise<Channel> | undefined
-  #next = 0
+  /** Of `#channel`, when it is open. */
+  #at: Address | undefined
+  /** Who was asked last and is not active: the last to be tried again. */
+  #avoided: Address | undefined
   #failures = 0
+  #failingSince: Millis | undefined
+  #hasComplained = false
   #closed = false
+  readonly #resting = new Set<() => void>()
 
-  constructor(world: World, controllers: () => readonly Address[], clientId: string, log: Logger) {
+  constructor(world: World, controllers: Controllers, clientId: string, log: Logger, fixed?: Address) {
     this.#world = world
     this.#controllers = controllers
     this.#clientId = clientId
     this.#log = log
+    this.#fixed = fixed
+    this.#forget = controllers.onNews(() => this.#heardOfActive())
   }
 
-  /** Sends to the controller that answered last. Rejects with a ChannelError; the next call tries another one. */
+  /** Sends to the active controller, as far as it is known. Rejects with a ChannelError; the next call may go to another. */
   async ask<Q extends Schema, R extends Schema>(
     pair: ApiPair<Q, R>,
     body: InputOf<Q>,
@@ -37,56 +59,209 @@ export class ControllerLink {
     return await channel.ask(pair, body, { timeoutMs })
   }
 
-  /** The controller that was asked is not the active one: the next call goes to another one. */
-  lookElsewhere(): void {
-    this.#channel?.then(
-      channel => channel.close(),
-      () => {},
-    )
-    this.#channel = undefined
-    this.#next++
+  /**
+   * The controller that was asked (at `from`, where several ask at a time) is not the active one: the next call goes to
+   * another one.
+   */
+  lookElsewhere(from?: Address): void {
+    if (from !== undefined && this.#at !== undefined && !isSame(from, this.#at)) return
+    this.#failures++
+    if (this.#fixed !== undefined) return
+    this.#avoided = this.#at
+    if (this.#at !== undefined) this.#controllers.isNotActive(this.#at)
+    this.#release()
   }
 
-  /** How long to wait before trying again after a failure. */
+  /** The controller that was asked answered what was wanted, which need not be the active one. */
+  wasAnswered(): void {
+    this.#failures = 0
+  }
+
+  /** The controller that was asked took it, so it is the active one. */
+  wasTaken(): void {
+    this.#failures = 0
+    if (this.#at !== undefined && this.#fixed === undefined) this.#controllers.tookFor(this.#at)
+  }
+
+  /** How long to wait before trying again after a failure; nothing after the first, as others may be there. */
   get backoffMs(): Millis {
-    return Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(this.#failures, 10))
+    if (this.#failures <= 1) return 0
+    if (this.#failures > LONG_AFTER_FAILURES) return LONG_BACKOFF_MS
+    return Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(this.#failures - 2, 10))
+  }
+
+  /** Waits before trying again: as long as `backoffMs`, or until another controller is heard to be active. */
+  rest(atLeastMs: Millis = 0): Promise<void> {
+    return new Promise(resolve => {
+      const done = () => {
+        timer.cancel()
+        this.#resting.delete(done)
+        resolve()
+      }
+      const timer = this.#world.clock.after(Math.max(atLeastMs, this.backoffMs), done)
+      this.#resting.add(done)
+    })
   }
 
   close(): void {
     this.#closed = true
+    this.#forget()
     this.#channel?.then(
       channel => channel.close(),
       () => {},
     )
+    for (const done of [...this.#resting]) done()
   }
 
   /** The connection, opened if need be. Rejects with a ChannelError: then nothing was sent. */
   connected(): Promise<Channel> {
     if (this.#channel !== undefined) return this.#channel
-    const controllers = this.#controllers()
-    const address = controllers[this.#next % controllers.length]
-    if (this.#closed || address === undefined) {
-      return Promise.reject(new ChannelError('closed', address ?? { host: '', port: 0 }, 'the broker is stopping'))
-    }
-    const connecting = Channel.connect(this.#world, address, { clientId: this.#clientId }).then(async channel => {
-      await channel.negotiate()
-      this.#failures = 0
-      channel.whenClosed(() => {
+    if (this.#closed) return Promise.reject(closedError())
+    const connecting: Promise<Channel> = this.#dialAny().then(
+      channel => this.#opened(channel, connecting),
+      (error: unknown) => {
         if (this.#channel === connecting) this.#channel = undefined
-      })
-      return channel
-    })
+        this.#failed(error)
+        throw error
+      },
+    )
+    // Those who wait for it are told; when nobody does, that is no failure of the process.
+    connecting.catch(() => {})
     this.#channel = connecting
-    connecting.catch(error => {
-      if (this.#channel === connecting) this.#channel = undefined
-      this.#next++
-      if (this.#failures++ === 3) {
-        this.#log.warn(
-          { controller: `${address.host}:${address.port}`, reason: String(error?.message ?? error) },
-          'no controller answers; the broker keeps trying. Check controller.quorum.voters or controller.quorum.bootstrap.servers, and that the controllers run',
-        )
-      }
-    })
     return connecting
   }
+
+  #opened(channel: Channel, connecting: Promise<Channel>): Channel {
+    if (this.#closed) {
+      channel.close()
+      throw closedError()
+    }
+    this.#failingSince = undefined
+    this.#hasComplained = false
+    if (this.#channel === connecting) this.#at = channel.address
+    channel.whenClosed(() => {
+      if (this.#channel !== connecting) return
+      this.#channel = undefined
+      this.#at = undefined
+      if (this.#fixed === undefined) this.#controllers.isNotActive(channel.address)
+    })
+    return channel
+  }
+
+  #failed(error: unknown): void {
+    this.#failures++
+    const now = this.#world.clock.monotonic()
+    this.#failingSince ??= now
+    if (this.#closed || this.#hasComplained || now - this.#failingSince < COMPLAIN_AFTER_MS) return
+    this.#hasComplained = true
+    this.#log.warn(
+      { reason: error instanceof Error ? error.message : String(error) },
+      'no controller answers; the broker keeps trying. Check controller.quorum.voters or controller.quorum.bootstrap.servers, and that the controllers run',
+    )
+  }
+
+  /** The first that answers, in the order of what is known; each has a start over the next. Rejects as the last one does. */
+  #dialAny(): Promise<Channel> {
+    const { clock } = this.#world
+    const avoided = this.#avoided
+    this.#avoided = undefined
+    const all = this.#fixed === undefined ? this.#controllers.candidates() : [this.#fixed]
+    const isAvoided = (address: Address) => avoided !== undefined && isSame(address, avoided)
+    const queue = [...all.filter(address => !isAvoided(address)), ...all.filter(isAvoided)]
+    const tried = [...queue]
+    return new Promise((resolve, reject) => {
+      let underWay = 0
+      let isOver = false
+      const next = () => {
+        const address = queue.shift()
+        if (isOver || address === undefined) return
+        underWay++
+        const timer = clock.after(STAGGER_MS, next)
+        this.#dial(address).then(
+          ({ channel, others }) => {
+            underWay--
+            timer.cancel()
+            if (channel === undefined) {
+              for (const other of others) {
+                if (tried.some(each => isSame(each, other))) continue
+                tried.push(other)
+                queue.push(other)
+              }
+              if (queue.length > 0) next()
+              else if (underWay === 0 && !isOver) {
+                isOver = true
+                reject(nobodyError())
+              }
+            } else if (isOver) channel.close()
+            else {
+              isOver = true
+              resolve(channel)
+            }
+          },
+          (error: unknown) => {
+            underWay--
+            timer.cancel()
+            this.#controllers.isNotActive(address)
+            if (queue.length > 0) next()
+            else if (underWay === 0 && !isOver) {
+              isOver = true
+              reject(error)
+            }
+          },
+        )
+      }
+      if (queue.length === 0) reject(nobodyError())
+      next()
+    })
+  }
+
+  /** Connects; a broker that stands at the address tells where the controllers are. */
+  async #dial(address: Address): Promise<{ channel: Channel | undefined; others: readonly Address[] }> {
+    const channel = await Channel.connect(this.#world, address, {
+      clientId: this.#clientId,
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+    })
+    try {
+      await channel.negotiate()
+      if (isController(channel)) return { channel, others: [] }
+      const { controllers } = await discover(channel, this.#controllers.listener)
+      this.#controllers.found(controllers)
+      channel.close()
+      return { channel: undefined, others: controllers }
+    } catch (error) {
+      channel.close()
+      throw error
+    }
+  }
+
+  /** What is asked from now on goes there; what is under way may still be answered where it is. */
+  #heardOfActive(): void {
+    if (this.#fixed !== undefined) return
+    const { active } = this.#controllers
+    if (active !== undefined && this.#at !== undefined && !isSame(active, this.#at)) this.#release()
+    for (const done of [...this.#resting]) done()
+  }
+
+  #release(): void {
+    const channel = this.#channel
+    this.#channel = undefined
+    this.#at = undefined
+    channel?.then(
+      open => this.#retire(open),
+      () => {},
+    )
+  }
+
+  #retire(channel: Channel): void {
+    if (this.#closed || channel.inFlight === 0) channel.close()
+    else if (channel.open) this.#world.clock.after(RETIRE_POLL_MS, () => this.#retire(channel))
+  }
+}
+
+function closedError(): ChannelError {
+  return new ChannelError('closed', { host: '', port: 0 }, 'the broker is stopping')
+}
+
+function nobodyError(): ChannelError {
+  return new ChannelError('unreachable', { host: '', port: 0 }, 'no controller is known')
 }

@@ -12,14 +12,18 @@ import { baseOffset, batchesOf, isControl, lastOffset, leaderEpoch } from '#reco
 import { recordsOf } from '#records/records.ts'
 import type { Clock, Logger } from '#world/world.ts'
 import type { ControllerLink } from './controller-link.ts'
+import type { Controllers } from './controllers.ts'
 
 const FETCH_WAIT_MS = 2000
+const REFUSED_REST_MS = 10
 const FETCH_BYTES_MAX = 8 * 1024 * 1024
 
 export interface FollowerOptions {
   readonly nodeId: NodeId
   readonly clusterId: string | null
   readonly link: ControllerLink
+  /** Told what the answers say of the quorum. */
+  readonly controllers: Controllers
   readonly clock: Clock
   readonly log: Logger
   /** Brings the broker to what the image says now. The next records are applied after it. */
@@ -69,7 +73,7 @@ export class MetadataFollower {
   }
 
   async #run(): Promise<void> {
-    const { link, clock, log } = this.#options
+    const { link, log } = this.#options
     while (!this.#stopped) {
       try {
         await this.#fetch()
@@ -78,7 +82,7 @@ export class MetadataFollower {
         if (this.#stopped) return
         if (error instanceof DecodeError) this.#complain(error)
         else log.debug({ reason: error.message }, 'the metadata log could not be read; trying again')
-        await new Promise<void>(resolve => clock.after(link.backoffMs, resolve))
+        await link.rest()
       }
     }
   }
@@ -94,7 +98,7 @@ export class MetadataFollower {
   }
 
   async #fetch(): Promise<void> {
-    const { nodeId, clusterId, link, clock } = this.#options
+    const { nodeId, clusterId, link, controllers } = this.#options
     const answer = await link.ask(
       API.Fetch,
       {
@@ -124,10 +128,12 @@ export class MetadataFollower {
     const partition = answer.responses[0]?.partitions[0]
     if (answer.errorCode !== ErrorCode.NONE || partition === undefined) {
       link.lookElsewhere()
-      await new Promise<void>(resolve => clock.after(link.backoffMs, resolve))
+      await link.rest()
       return
     }
-    if (partition.currentLeader.leaderEpoch > this.#leaderEpoch) this.#leaderEpoch = partition.currentLeader.leaderEpoch
+    const { leaderId, leaderEpoch } = partition.currentLeader
+    controllers.heard(leaderId, leaderEpoch, answer.nodeEndpoints)
+    if (leaderEpoch > this.#leaderEpoch) this.#leaderEpoch = leaderEpoch
     if (partition.errorCode !== ErrorCode.NONE) {
       if (partition.errorCode !== ErrorCode.FENCED_LEADER_EPOCH) {
         this.#options.log.debug(
@@ -136,9 +142,10 @@ export class MetadataFollower {
         )
         link.lookElsewhere()
       }
-      await new Promise<void>(resolve => clock.after(link.backoffMs, resolve))
+      await link.rest(REFUSED_REST_MS)
       return
     }
+    link.wasAnswered()
     if (partition.snapshotId.epoch >= 0) {
       await this.#loadSnapshot(partition.snapshotId.endOffset, partition.snapshotId.epoch)
       return
@@ -168,7 +175,10 @@ export class MetadataFollower {
   /** The broker acts on what changed before anybody is told that it did. */
   async #act(): Promise<void> {
     const delta = this.#image.takeDelta()
-    if (delta !== undefined) await this.#options.changed(delta)
+    if (delta !== undefined) {
+      this.#hearOfControllers()
+      await this.#options.changed(delta)
+    }
     if (this.#appliedOffset === this.#fetchOffset && delta === undefined) return
     this.#appliedOffset = this.#fetchOffset
     const waiting = this.#waiting.splice(0)
@@ -176,6 +186,16 @@ export class MetadataFollower {
       if (each.until()) each.resolve()
       else this.#waiting.push(each)
     }
+  }
+
+  #hearOfControllers(): void {
+    const { controllers } = this.#options
+    controllers.found(
+      [...this.#image.controllers.values()].flatMap(({ id, endPoints }) => {
+        const found = endPoints.find(({ name }) => name === controllers.listener) ?? endPoints[0]
+        return found === undefined ? [] : [{ id, host: found.host, port: found.port }]
+      }),
+    )
   }
 
   /** Starts again from a snapshot, whose image replaces what was known. */

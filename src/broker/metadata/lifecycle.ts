@@ -6,6 +6,7 @@ import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import type { Clock, Logger, Timer } from '#world/world.ts'
 import type { ControllerLink } from './controller-link.ts'
+import type { Controllers } from './controllers.ts'
 import type { MetadataFollower } from './follower.ts'
 
 export interface Registration {
@@ -26,39 +27,63 @@ export interface Registration {
   readonly previousBrokerEpoch: Offset
 }
 
-/** Refusals that asking again does not change. */
-const FOR_GOOD = new Set<string>(['INCONSISTENT_CLUSTER_ID', 'UNSUPPORTED_VERSION', 'INVALID_REGISTRATION'])
+export interface LifecycleOptions {
+  readonly registration: Registration
+  readonly link: ControllerLink
+  readonly controllers: Controllers
+  readonly follower: MetadataFollower
+  readonly clock: Clock
+  readonly log: Logger
+  /** broker.heartbeat.interval.ms */
+  readonly heartbeatMs: Millis
+  /** broker.session.timeout.ms: for so long the cluster may take one that is dead for one that lives. */
+  readonly sessionTimeoutMs: Millis
+  /** Directories that do not work at this moment. */
+  readonly offlineLogDirs: () => readonly Uuid[]
+}
+
+/** Refusals that asking again does not change, and what does. */
+const FOR_GOOD: Readonly<Record<string, string>> = {
+  INCONSISTENT_CLUSTER_ID:
+    'its folders belong to another cluster; choose other folders, or the controllers of its own cluster',
+  UNSUPPORTED_VERSION:
+    'the cluster uses features that this release does not have; start it with a release as new as the controllers',
+  INVALID_REGISTRATION: 'the controllers do not take what it says of itself',
+  DUPLICATE_BROKER_REGISTRATION:
+    'another node that runs has its number; give this one another node.id (--node-id) and a folder of its own, or stop the other',
+}
 /** Asked again at once, so that a node alone is up in a blink; Kafka waits for the heartbeat interval here. */
 const NOT_YET_MS = 10
 const SHUTDOWN_POLL_MS = 50
+/** A leaving broker without any controller has nobody to take leave of. */
+const LEAVE_ALONE_MS = 2000
+/** Beyond the session: the controller looks for expired ones from time to time. */
+const DUPLICATE_GRACE_MS = 3000
+const DUPLICATE_POLL_MS = 500
+const REGISTER_TIMEOUT_MS = 5000
+const REFUSED_REST_MS = 50
+const REFUSED_LATER_REST_MS = 1000
+
+type HeartbeatAnswer = { readonly isFenced: boolean; readonly shouldShutDown: boolean }
 
 /** The broker's life in the cluster: registers, is unfenced once it has caught up, heartbeats, takes its leave. */
 export class BrokerLifecycle {
-  readonly #registration: Registration
-  readonly #link: ControllerLink
-  readonly #follower: MetadataFollower
-  readonly #clock: Clock
-  readonly #log: Logger
-  readonly #heartbeatMs: Millis
+  readonly #options: LifecycleOptions
+  readonly #forget: () => void
   #epoch: Offset = -1
   #timer: Timer | undefined
+  #isUp = false
+  #isLeaving = false
   #stopped = false
-  #offlineLogDirs: readonly Uuid[] = []
+  /** Counts heartbeats, so that one which a newer one has overtaken says nothing. */
+  #lastBeat = 0
+  #registering: Promise<void> | undefined
+  readonly #pauses = new Set<() => void>()
 
-  constructor(
-    registration: Registration,
-    link: ControllerLink,
-    follower: MetadataFollower,
-    clock: Clock,
-    log: Logger,
-    heartbeatMs: Millis,
-  ) {
-    this.#registration = registration
-    this.#link = link
-    this.#follower = follower
-    this.#clock = clock
-    this.#log = log
-    this.#heartbeatMs = heartbeatMs
+  constructor(options: LifecycleOptions) {
+    this.#options = options
+    // The new controller takes the cluster as it finds it: who makes itself heard at once is not missed.
+    this.#forget = options.controllers.onNews(() => this.beat())
   }
 
   /** The offset of this registration in the metadata log; -1 before. */
@@ -66,85 +91,134 @@ export class BrokerLifecycle {
     return this.#epoch
   }
 
-  /** Resolves when the broker is registered and unfenced. Rejects with an Error when the cluster refuses it for good. */
+  /**
+   * Resolves when the broker is registered and unfenced, or stopped. Rejects with an Error when the cluster refuses it for
+   * good.
+   */
   async start(): Promise<void> {
+    const { follower } = this.#options
     await this.#register()
-    await this.#follower.when(() => this.#follower.appliedOffset > this.#epoch)
+    await follower.when(() => follower.appliedOffset > this.#epoch)
     while (!this.#stopped && (await this.#heartbeat(false))?.isFenced !== false) await this.#pause(NOT_YET_MS)
-    this.#schedule()
+    this.#isUp = true
+    this.#schedule(this.#options.heartbeatMs)
+  }
+
+  /** A heartbeat now, and the next ones from here: something is to be told at once. */
+  beat(): void {
+    if (this.#isUp && !this.#isLeaving && !this.#stopped) this.#schedule(0)
   }
 
   /** Controlled shutdown: the controller moves leaders away and says when to go. At most `timeoutMs`. */
   async leave(timeoutMs: Millis): Promise<void> {
+    if (this.#stopped) return
+    this.#isLeaving = true
     this.#timer?.cancel()
-    this.#stopped = true
-    const deadline = this.#clock.monotonic() + timeoutMs
-    while (this.#clock.monotonic() < deadline) {
-      const answer = await this.#heartbeat(true)
-      if (answer === undefined || answer.shouldShutDown) return
-      await this.#pause(SHUTDOWN_POLL_MS)
+    const { clock, link } = this.#options
+    const deadline = clock.monotonic() + timeoutMs
+    let heardAt = clock.monotonic()
+    while (this.#isUp && clock.monotonic() < deadline) {
+      const answer = await this.#heartbeat(
+        true,
+        Math.max(1, Math.min(deadline, heardAt + LEAVE_ALONE_MS) - clock.monotonic()),
+      )
+      if (answer?.shouldShutDown === true) break
+      const now = clock.monotonic()
+      if (answer !== undefined) heardAt = now
+      else if (now - heardAt >= LEAVE_ALONE_MS) break
+      await (answer === undefined ? link.rest(NOT_YET_MS) : this.#pause(SHUTDOWN_POLL_MS))
     }
+    this.stop()
   }
 
   stop(): void {
     this.#stopped = true
+    this.#forget()
     this.#timer?.cancel()
+    for (const resume of [...this.#pauses]) resume()
   }
 
-  async #register(): Promise<void> {
-    const { nodeId: brokerId, features, ...rest } = this.#registration
+  /** One registration at a time, whoever finds that it is needed. */
+  #register(): Promise<void> {
+    this.#registering ??= this.#registerUntilTaken().finally(() => {
+      this.#registering = undefined
+    })
+    return this.#registering
+  }
+
+  async #registerUntilTaken(): Promise<void> {
+    const { registration, link, clock, log, sessionTimeoutMs } = this.#options
+    const { nodeId: brokerId, features, ...rest } = registration
+    const request = {
+      ...rest,
+      brokerId,
+      features: [...features].map(([name, { min, max }]) => ({
+        name,
+        minSupportedVersion: min,
+        maxSupportedVersion: max,
+      })),
+    }
+    const duplicateUntil = clock.monotonic() + sessionTimeoutMs + DUPLICATE_GRACE_MS
+    let told = ''
     while (!this.#stopped) {
       try {
-        const answer = await this.#link.ask(
-          API.BrokerRegistration,
-          {
-            ...rest,
-            brokerId,
-            features: [...features].map(([name, { min, max }]) => ({
-              name,
-              minSupportedVersion: min,
-              maxSupportedVersion: max,
-            })),
-          },
-          10_000,
-        )
+        const answer = await link.ask(API.BrokerRegistration, request, REGISTER_TIMEOUT_MS)
         if (answer.errorCode === ErrorCode.NONE) {
+          link.wasTaken()
           this.#epoch = answer.brokerEpoch
           return
         }
-        const error = errorOf(answer.errorCode)
-        if (FOR_GOOD.has(error.name)) {
-          throw new Error(`the cluster refuses broker ${brokerId}: ${error.name}, ${error.message}`)
+        const { name, message } = errorOf(answer.errorCode)
+        if (name === 'NOT_CONTROLLER') {
+          link.lookElsewhere()
+          await link.rest()
+          continue
         }
-        if (error.name === 'NOT_CONTROLLER') this.#link.lookElsewhere()
-        this.#log.info({ error: error.name, brokerId }, 'the registration was not taken; trying again')
-        await this.#pause(error.name === 'DUPLICATE_BROKER_REGISTRATION' ? 500 : 50)
+        const isDuplicate = name === 'DUPLICATE_BROKER_REGISTRATION'
+        const cure = FOR_GOOD[name]
+        const isForGood = cure !== undefined && (!isDuplicate || clock.monotonic() >= duplicateUntil)
+        if (isForGood && !this.#isUp) throw new Error(`the cluster refuses broker ${brokerId} (${name}): ${cure}`)
+        // Once per reason: it is asked again and again.
+        if (told !== name) {
+          if (isForGood) log.error({ error: name, brokerId }, `the cluster refuses this broker: ${cure}`)
+          else log.info({ error: name, brokerId, reason: message }, 'the registration was not taken; trying again')
+        }
+        told = name
+        await this.#pause(isForGood ? REFUSED_LATER_REST_MS : isDuplicate ? DUPLICATE_POLL_MS : REFUSED_REST_MS)
       } catch (error) {
         if (!(error instanceof ChannelError)) throw error
-        await this.#pause(this.#link.backoffMs)
+        await link.rest()
       }
     }
   }
 
-  async #heartbeat(wantShutDown: boolean): Promise<{ isFenced: boolean; shouldShutDown: boolean } | undefined> {
+  /** Undefined where nobody took it. */
+  async #heartbeat(
+    wantShutDown: boolean,
+    timeoutMs = this.#options.heartbeatMs * 2,
+  ): Promise<HeartbeatAnswer | undefined> {
+    const { registration, link, follower, log, offlineLogDirs } = this.#options
     try {
-      const answer = await this.#link.ask(
+      const answer = await link.ask(
         API.BrokerHeartbeat,
         {
-          brokerId: this.#registration.nodeId,
+          brokerId: registration.nodeId,
           brokerEpoch: this.#epoch,
-          currentMetadataOffset: this.#follower.appliedOffset - 1,
+          currentMetadataOffset: follower.appliedOffset - 1,
           wantFence: false,
           wantShutDown,
-          offlineLogDirs: this.#offlineLogDirs,
+          offlineLogDirs: offlineLogDirs(),
         },
-        this.#heartbeatMs * 2,
+        timeoutMs,
       )
-      if (answer.errorCode === ErrorCode.NONE) return answer
+      if (answer.errorCode === ErrorCode.NONE) {
+        link.wasTaken()
+        return answer
+      }
       const { name } = errorOf(answer.errorCode)
-      if (name === 'NOT_CONTROLLER') this.#link.lookElsewhere()
-      else if (name === 'STALE_BROKER_EPOCH' || name === 'BROKER_ID_NOT_REGISTERED') {
-        this.#log.warn({ error: name }, 'the cluster does not know this registration any more; registering again')
+      if (name === 'NOT_CONTROLLER') link.lookElsewhere()
+      else if (!this.#isLeaving && (name === 'STALE_BROKER_EPOCH' || name === 'BROKER_ID_NOT_REGISTERED')) {
+        log.warn({ error: name }, 'the cluster does not know this registration any more; registering again')
         await this.#register()
       }
       return undefined
@@ -154,16 +228,32 @@ export class BrokerLifecycle {
     }
   }
 
-  #schedule(): void {
-    if (this.#stopped) return
-    this.#timer = this.#clock.after(this.#heartbeatMs, () => {
-      void this.#heartbeat(false).then(() => this.#schedule())
-    })
+  #schedule(delayMs: Millis): void {
+    this.#timer?.cancel()
+    if (this.#stopped || this.#isLeaving) return
+    const beat = ++this.#lastBeat
+    this.#timer = this.#options.clock.after(delayMs, () => void this.#beatOn(beat))
+  }
+
+  async #beatOn(beat: number): Promise<void> {
+    const { link, heartbeatMs } = this.#options
+    const answer = await this.#heartbeat(false)
+    if (beat !== this.#lastBeat) return
+    if (answer === undefined) await link.rest(NOT_YET_MS)
+    if (beat !== this.#lastBeat) return
+    // One that is fenced has news to tell as soon as it has caught up.
+    this.#schedule(answer === undefined ? 0 : answer.isFenced ? REFUSED_REST_MS : heartbeatMs)
   }
 
   #pause(ms: Millis): Promise<void> {
     return new Promise(resolve => {
-      this.#clock.after(ms, resolve)
+      const resume = () => {
+        timer.cancel()
+        this.#pauses.delete(resume)
+        resolve()
+      }
+      const timer = this.#options.clock.after(ms, resume)
+      this.#pauses.add(resume)
     })
   }
 }

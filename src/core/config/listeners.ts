@@ -26,6 +26,23 @@ export function parseEndpoint(text: string): Endpoint | undefined {
   return { name: name.toUpperCase(), host: bracketed ?? plain ?? '', port: Number(port) }
 }
 
+/** Whether listening on this host is listening on every address; then it is no place to dial. */
+export function meansAnyAddress(host: string): boolean {
+  return host === '' || host === '0.0.0.0' || host === '::'
+}
+
+/** Whether this host is reached from its own machine only. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.')
+}
+
+/** Reads `host:port`; an IPv6 address stands in brackets. */
+export function parseHostPort(text: string): { readonly host: string; readonly port: number } | undefined {
+  const [, bracketed, plain, port] = /^(?:\[([0-9A-Fa-f:.%]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(text.trim()) ?? []
+  const host = bracketed ?? plain
+  return host === undefined || Number(port) > 65535 || Number(port) < 1 ? undefined : { host, port: Number(port) }
+}
+
 /** A voter of the quorum, `id@host:port`. */
 export interface Voter {
   readonly id: number
@@ -34,9 +51,9 @@ export interface Voter {
 }
 
 export function parseVoter(text: string): Voter | undefined {
-  const [, id, host, port] = /^(\d+)@(.+):(\d{1,5})$/.exec(text.trim()) ?? []
-  if (id === undefined || host === undefined || Number(port) > 65535) return undefined
-  return { id: Number(id), host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
+  const [, id, address = ''] = /^(\d{1,10})@(.+)$/.exec(text.trim()) ?? []
+  const at = parseHostPort(address)
+  return id === undefined || at === undefined || Number(id) > 2147483647 ? undefined : { id: Number(id), ...at }
 }
 
 /** Reads `NAME:PROTOCOL,NAME:PROTOCOL`; undefined when it is not of that form or names one listener twice. */

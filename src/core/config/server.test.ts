@@ -29,7 +29,7 @@ test('a node that is given nothing', () => {
 })
 
 test("Kafka's own server.properties works", () => {
-  const { listeners, voters, broker } = config(
+  const { listeners, quorum, broker } = config(
     file(`process.roles=broker,controller
 node.id=1
 controller.quorum.bootstrap.servers=localhost:9093
@@ -52,7 +52,7 @@ log.retention.hours=168
       ['CONTROLLER', 9093],
     ],
   )
-  assert.deepEqual(voters, [])
+  assert.deepEqual(quorum, { voters: [], bootstrap: [], autoJoin: false, founds: true })
   assert.equal(broker.number('offsets.topic.replication.factor'), 1)
 })
 
@@ -128,15 +128,123 @@ test('listeners', () => {
   assert.match(wrong('advertised.listeners=PLAINTEXT://0.0.0.0:9092'), /clients can dial/)
   assert.match(wrong('advertised.listeners=OTHER://a:9092'), /which listeners does not/)
   assert.match(wrong('controller.listener.names=X'), /must hold one of the controller's/)
-  assert.match(wrong('controller.quorum.voters=1@a:1,2@b:1'), /not supported yet/)
   assert.match(wrong('node.id=1\nbroker.id=2'), /must be the same/)
   const own = config(file('listeners=PLAINTEXT://[::1]:0'))
   assert.deepEqual(
     own.listeners.map(({ host, port }) => [host, port]),
     [
       ['::1', 0],
-      ['127.0.0.1', 0],
+      ['::1', 0],
     ],
+  )
+})
+
+test('a node that joins others listens for them where they can reach it', () => {
+  const addresses = (sources: ConfigSources) =>
+    config(sources).listeners.map(({ name, host, port }) => `${name} ${host}:${port}`)
+  const join = (at: string) => [`controller.quorum.bootstrap.servers=${at}`, 'node.id=2']
+  assert.deepEqual(addresses({ port: 9192 }), ['PLAINTEXT :9192', 'CONTROLLER 127.0.0.1:9193'])
+  assert.deepEqual(addresses({ port: 0 }), ['PLAINTEXT :0', 'CONTROLLER 127.0.0.1:0'])
+  assert.deepEqual(addresses({ port: 9092, host: 'a' }), ['PLAINTEXT :9092', 'CONTROLLER :9093'])
+  assert.deepEqual(addresses({ host: 'localhost' }), ['PLAINTEXT localhost:9092', 'CONTROLLER localhost:9093'])
+  assert.deepEqual(addresses({ port: 9192, overrides: join('localhost:9093') }), [
+    'PLAINTEXT :9192',
+    'CONTROLLER 127.0.0.1:9193',
+  ])
+  assert.deepEqual(addresses({ overrides: join('a:9093') }), ['PLAINTEXT :9092', 'CONTROLLER :9093'])
+  assert.deepEqual(addresses({ overrides: ['listeners=PLAINTEXT://10.0.0.5:9092'] }), [
+    'PLAINTEXT 10.0.0.5:9092',
+    'CONTROLLER 10.0.0.5:9093',
+  ])
+  assert.deepEqual(
+    addresses({
+      overrides: [
+        'listeners=A://:9092,B://:9093',
+        'listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT,CONTROLLER:PLAINTEXT',
+      ],
+    }),
+    ['A :9092', 'B :9093', 'CONTROLLER 127.0.0.1:9094'],
+  )
+  assert.deepEqual(addresses({ overrides: ['controller.quorum.voters=2@a:7093,3@b:7093', 'node.id=2'] }), [
+    'PLAINTEXT :9092',
+    'CONTROLLER :7093',
+  ])
+  assert.deepEqual(addresses({ overrides: [...join('a:9093'), 'process.roles=broker'] }), ['PLAINTEXT :9092'])
+  assert.deepEqual(addresses({ port: 7000, overrides: [...join('a:9093'), 'process.roles=controller'] }), [
+    'CONTROLLER :7000',
+  ])
+  assert.deepEqual(
+    addresses({
+      port: 7000,
+      overrides: [
+        'controller.listener.names=CTRL',
+        'listener.security.protocol.map=CTRL:PLAINTEXT,PLAINTEXT:PLAINTEXT',
+      ],
+    }),
+    ['PLAINTEXT :7000', 'CTRL 127.0.0.1:7001'],
+  )
+})
+
+test('the quorum', () => {
+  const quorum = (...overrides: string[]) => config({ overrides }).quorum
+  assert.equal(quorum().founds, true)
+  assert.deepEqual(quorum('node.id=2', 'controller.quorum.voters=1@a:9093, 2@[::1]:9093'), {
+    voters: [
+      { id: 1, host: 'a', port: 9093 },
+      { id: 2, host: '::1', port: 9093 },
+    ],
+    bootstrap: [],
+    autoJoin: false,
+    founds: false,
+  })
+  assert.deepEqual(
+    quorum(
+      'node.id=2',
+      'controller.quorum.auto.join.enable=true',
+      'controller.quorum.bootstrap.servers=localhost:9093,b:9093',
+    ),
+    {
+      voters: [],
+      bootstrap: [{ host: 'b', port: 9093 }],
+      autoJoin: true,
+      founds: false,
+    },
+  )
+  assert.equal(quorum('node.id=2', 'process.roles=broker', 'controller.quorum.voters=1@a:9093').founds, false)
+  const wrong = (...overrides: string[]) => formatConfigErrors(errors({ overrides }))
+  assert.match(wrong('controller.quorum.voters=1@a:1,2@b:1'), /joins others needs a number .* node\.id/)
+  assert.match(wrong('controller.quorum.bootstrap.servers=a:1'), /joins others needs a number/)
+  assert.match(wrong('node.id=3', 'controller.quorum.voters=1@a:1,2@b:1'), /must include this node \(3\)/)
+  assert.match(wrong('node.id=1', 'controller.quorum.voters=1@a:1,1@b:1'), /names the node 1 twice/)
+  assert.match(wrong('node.id=1', 'controller.quorum.voters=1@a:99999'), /not of that form/)
+  assert.match(wrong('node.id=1', 'controller.quorum.bootstrap.servers=1@a:9'), /not of that form/)
+  assert.match(wrong('node.id=1', 'process.roles=broker'), /no controller needs one: .*--join/)
+  assert.match(wrong('node.id=1', 'process.roles=broker', 'controller.quorum.voters=1@a:1'), /includes this node \(1\)/)
+  assert.match(
+    wrong(
+      'node.id=2',
+      'process.roles=broker',
+      'controller.quorum.voters=1@a:1',
+      'controller.quorum.auto.join.enable=true',
+    ),
+    /is for controllers/,
+  )
+  assert.match(
+    wrong('controller.quorum.auto.join.enable=true', 'controller.quorum.bootstrap.servers=localhost:9093'),
+    /names this node itself/,
+  )
+  assert.match(
+    wrong(
+      'node.id=2',
+      'process.roles=broker',
+      'controller.quorum.voters=1@a:1',
+      'listeners=PLAINTEXT://:1,CONTROLLER://:2',
+    ),
+    /names CONTROLLER, which is for controllers/,
+  )
+  assert.match(
+    wrong('process.roles=controller', 'listeners=PLAINTEXT://:1,CONTROLLER://:2'),
+    /names PLAINTEXT, which would be for clients/,
   )
 })
 

@@ -4,8 +4,16 @@ import { BrokerConfigs } from './broker-configs.ts'
 import { checkValue, invalidValue, unknownKey } from './definition.ts'
 import { environmentSettings, overrideSetting, type Setting } from './environment.ts'
 import { ipOverrides } from './ip-overrides.ts'
-import { type Endpoint, type Listener, parseEndpoint, parseProtocolMap, parseVoter, type Voter } from './listeners.ts'
+import {
+  type Endpoint,
+  isLoopback,
+  type Listener,
+  meansAnyAddress,
+  parseEndpoint,
+  parseProtocolMap,
+} from './listeners.ts'
 import { parseProperties } from './properties.ts'
+import { bootstrapEntries, type QuorumConfig, quorumConfig, voterEntries } from './quorum-config.ts'
 import { REMOVED_CONFIGS } from './removed.ts'
 import { TOPIC_CONFIGS } from './topic.ts'
 
@@ -17,6 +25,10 @@ export interface ConfigSources {
   readonly overrides?: readonly string[]
   /** What other flags stand for, with the flag as the source: `--data x` is log.dirs. */
   readonly flags?: readonly Setting[]
+  /** `--port`: of the first listener, in the place of `listeners`. */
+  readonly port?: number
+  /** `--host`: how other machines reach this node. */
+  readonly host?: string
 }
 
 /** One thing that is wrong, with everything that is needed to right it. `value` is left out where it may be a secret. */
@@ -37,9 +49,14 @@ export interface ServerConfig {
   readonly listeners: readonly Listener[]
   /** Name of the listener by which brokers reach this one. */
   readonly interBrokerListener: string | undefined
-  /** Empty: a quorum of this node alone. */
-  readonly voters: readonly Voter[]
-  readonly bootstrapControllers: readonly string[]
+  /** Name of the listener by which this node reaches controllers. */
+  readonly controllerListener: string
+  /**
+   * What others are told in the place of the host of a listener that is on every address and has none of its own;
+   * undefined where nobody said.
+   */
+  readonly reachableAs: string | undefined
+  readonly quorum: QuorumConfig
   readonly logDirs: readonly string[]
   readonly metadataLogDir: string
   readonly broker: BrokerConfigs
@@ -59,7 +76,7 @@ export function serverConfig(sources: ConfigSources): ServerConfigResult {
   const { settings, notices } = gathered(sources, errors)
   // What is wrong by itself counts as not given, so that what else is wrong is found in the same run.
   for (const setting of [...settings.values()]) if (!isSound(setting, errors, notices)) settings.delete(setting.key)
-  const node = new NodeReader(settings, errors)
+  const node = new NodeReader(settings, errors, sources)
   const config = node.read()
   return errors.length > 0 ? { errors } : { config: { ...config, notices } }
 }
@@ -132,18 +149,25 @@ class NodeReader {
   readonly #settings: ReadonlyMap<string, Setting>
   readonly #errors: ConfigError[]
   readonly #fixed: Map<string, string>
+  readonly #port: number | undefined
+  readonly #host: string | undefined
 
-  constructor(settings: ReadonlyMap<string, Setting>, errors: ConfigError[]) {
+  constructor(settings: Map<string, Setting>, errors: ConfigError[], { port, host }: ConfigSources) {
     this.#settings = settings
     this.#errors = errors
+    this.#port = port
+    this.#host = host
+    if (port !== undefined) settings.set('listeners', { key: 'listeners', value: '', source: '--port' })
     this.#fixed = new Map([...settings.values()].map(({ key, value }) => [key, value]))
+    if (port !== undefined) this.#fixed.delete('listeners')
   }
 
   read(): Omit<ServerConfig, 'notices'> {
     const nodeId = this.#nodeId()
     const roles = this.#roles()
-    const listeners = this.#listeners(roles)
-    const voters = this.#voters(nodeId, roles)
+    const controllerNames = this.#controllerNames()
+    const listeners = this.#listeners(nodeId, roles, controllerNames)
+    const quorum = this.#quorum(nodeId, roles, listeners)
     const logDirs = this.#logDirs()
     const broker = new BrokerConfigs({ nodeId, fixed: this.#fixed })
     for (const { name, message } of brokerRules(broker, name => this.#settings.has(name))) this.#wrong(name, message)
@@ -154,8 +178,9 @@ class NodeReader {
       rack: broker.string('broker.rack') ?? undefined,
       listeners,
       interBrokerListener: this.#interBroker(listeners, roles),
-      voters,
-      bootstrapControllers: broker.list('controller.quorum.bootstrap.servers'),
+      controllerListener: controllerNames[0] ?? 'CONTROLLER',
+      reachableAs: this.#host,
+      quorum,
       logDirs,
       metadataLogDir: broker.string('metadata.log.dir') ?? logDirs[0] ?? './data',
       broker,
@@ -203,12 +228,12 @@ class NodeReader {
     return { broker: roles.includes('broker'), controller: roles.includes('controller') }
   }
 
-  #listeners(roles: ServerConfig['roles']): Listener[] {
-    const named = this.#fixed.has('controller.listener.names')
-    const controllerNames = this.#items(this.#given('controller.listener.names', 'CONTROLLER')).map(name =>
-      name.toUpperCase(),
-    )
-    const endpoints = this.#endpoints(roles, named ? undefined : controllerNames)
+  #controllerNames(): string[] {
+    return this.#items(this.#given('controller.listener.names', 'CONTROLLER')).map(name => name.toUpperCase())
+  }
+
+  #listeners(nodeId: number, roles: ServerConfig['roles'], controllerNames: readonly string[]): Listener[] {
+    const endpoints = this.#endpoints(nodeId, roles, controllerNames)
     const protocols = this.#protocols(endpoints, controllerNames)
     const advertised = this.#advertised(endpoints)
     if (roles.controller && !endpoints.some(({ name }) => controllerNames.includes(name)))
@@ -218,6 +243,16 @@ class NodeReader {
       )
     if (roles.broker && !endpoints.some(({ name }) => !controllerNames.includes(name)))
       this.#wrong('listeners', 'listeners must hold one for clients, as process.roles includes broker.')
+    const superfluous = endpoints.find(({ name }) =>
+      controllerNames.includes(name) ? !roles.controller : !roles.broker,
+    )
+    if (superfluous !== undefined)
+      this.#wrong(
+        'listeners',
+        roles.controller
+          ? `listeners names ${superfluous.name}, which would be for clients, and process.roles is controller. Remove it, or add the role broker.`
+          : `listeners names ${superfluous.name}, which is for controllers, and process.roles is broker. Remove it, or add the role controller.`,
+      )
     return endpoints.map(({ name, host, port }) => {
       const protocol = protocols.get(name)
       if (protocol === undefined)
@@ -243,23 +278,47 @@ class NodeReader {
     })
   }
 
-  /** `ownControllerNames` are set when nobody named a listener for the controller: then a node that needs one gets it on loopback. */
-  #endpoints(roles: ServerConfig['roles'], ownControllerNames: readonly string[] | undefined): Endpoint[] {
+  #endpoints(nodeId: number, roles: ServerConfig['roles'], controllerNames: readonly string[]): Endpoint[] {
     const given = this.#fixed.get('listeners')?.trim()
-    const texts = given === undefined ? (roles.broker ? ['PLAINTEXT://:9092'] : []) : this.#items(given)
+    const bound = this.#host !== undefined && isLoopback(this.#host) ? bracketed(this.#host) : ''
+    const own = roles.broker ? [`PLAINTEXT://${bound}:${this.#port ?? 9092}`] : []
+    const texts = given === undefined ? own : this.#items(given)
     const endpoints = this.#parsed('listeners', texts)
-    const [name] = ownControllerNames ?? []
-    if (roles.controller && name !== undefined && !endpoints.some(endpoint => endpoint.name === name)) {
-      // Beside listeners of somebody's choice 9093 may be taken; nobody else needs to know the port of a quorum of one.
-      const port = given === undefined ? 9093 : 0
-      endpoints.push({ name, host: '127.0.0.1', port })
-      texts.push(`${name}://127.0.0.1:${port}`)
+    const [name] = controllerNames
+    // Nobody named a listener for the controller: a node that needs one gets it.
+    const isOwn = this.#port !== undefined || !this.#settings.has('controller.listener.names')
+    if (
+      roles.controller &&
+      isOwn &&
+      name !== undefined &&
+      !endpoints.some(each => controllerNames.includes(each.name))
+    ) {
+      const added = this.#controllerEndpoint(name, nodeId, endpoints)
+      endpoints.push(added)
+      texts.push(`${name}://${bracketed(added.host)}:${added.port}`)
     }
     this.#fixed.set('listeners', texts.join(','))
     for (const [index, endpoint] of endpoints.entries())
       if (endpoints.slice(0, index).some(other => clash(endpoint, other)))
         this.#wrong('listeners', `listeners uses port ${endpoint.port} twice.`)
     return endpoints
+  }
+
+  /**
+   * One port above the clients' on the address of theirs, so that it is the same after every start. A node that nobody
+   * said to be part of a cluster of several machines is private to its own.
+   */
+  #controllerEndpoint(name: string, nodeId: number, endpoints: readonly Endpoint[]): Endpoint {
+    const self = voterEntries(this.#fixed).find(({ id }) => id === nodeId)
+    const forClients = endpoints[0]
+    let port = self?.port ?? (forClients === undefined ? (this.#port ?? 9093) : forClients.port + 1)
+    if (forClients?.port === 0 && self === undefined) port = 0
+    while (port !== 0 && endpoints.some(each => each.port === port)) port++
+    if (port > 65_535) port = 0
+    if (forClients !== undefined && !meansAnyAddress(forClients.host)) return { name, host: forClients.host, port }
+    const others = [...voterEntries(this.#fixed), ...bootstrapEntries(this.#fixed)]
+    const isFar = others.some(({ host }) => !isLoopback(host)) || (this.#host !== undefined && !isLoopback(this.#host))
+    return { name, host: isFar ? '' : '127.0.0.1', port }
   }
 
   #parsed(key: string, texts: readonly string[]): Endpoint[] {
@@ -300,7 +359,7 @@ class NodeReader {
     for (const { name, host, port } of advertised) {
       if (!endpoints.some(endpoint => endpoint.name === name))
         this.#wrong('advertised.listeners', `advertised.listeners names ${name}, which listeners does not.`)
-      if (host === '' || host === '0.0.0.0' || host === '::')
+      if (meansAnyAddress(host))
         this.#wrong(
           'advertised.listeners',
           `advertised.listeners must give ${name} an address that clients can dial, not ${host === '' ? 'an empty one' : host}.`,
@@ -327,34 +386,16 @@ class NodeReader {
     return name
   }
 
-  /** A node is a cluster by itself so far, so a configuration that joins others is refused rather than half done. */
-  #voters(nodeId: number, roles: ServerConfig['roles']): Voter[] {
-    const voters: Voter[] = []
-    for (const text of this.#items(this.#fixed.get('controller.quorum.voters') ?? '')) {
-      const voter = parseVoter(text)
-      if (voter === undefined)
-        this.#wrong(
-          'controller.quorum.voters',
-          `controller.quorum.voters takes id@host:port, and "${text}" is not of that form.`,
-        )
-      else voters.push(voter)
-    }
-    if (roles.controller && voters.length > 0 && !voters.some(({ id }) => id === nodeId))
-      this.#wrong(
-        'controller.quorum.voters',
-        `controller.quorum.voters must include this node (${nodeId}), as process.roles includes controller.`,
-      )
-    else if (voters.some(({ id }) => id !== nodeId))
-      this.#wrong(
-        'controller.quorum.voters',
-        'controller.quorum.voters names other nodes; a quorum of several controllers is not supported yet.',
-      )
-    if (!roles.controller || !roles.broker)
-      this.#wrong(
-        'process.roles',
-        'process.roles must be broker,controller: nodes with one role only are not supported yet.',
-      )
-    return voters
+  #quorum(nodeId: number, roles: ServerConfig['roles'], listeners: readonly Listener[]): QuorumConfig {
+    const { quorum, problems } = quorumConfig({
+      nodeId: this.#settings.has('node.id') || this.#settings.has('broker.id') ? nodeId : undefined,
+      roles,
+      listener: listeners.find(({ forControllers }) => forControllers),
+      host: this.#host,
+      values: this.#fixed,
+    })
+    for (const { key, message } of problems) this.#wrong(key, message)
+    return quorum
   }
 
   #logDirs(): string[] {
@@ -387,12 +428,12 @@ class NodeReader {
   }
 }
 
-const ANY_HOST = ['', '0.0.0.0', '::']
+const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)
 
 /** Whether two listeners would want the same port of the same address. */
 function clash(a: Endpoint, b: Endpoint): boolean {
   if (a.port !== b.port || a.port === 0) return false
-  return a.host === b.host || ANY_HOST.includes(a.host) || ANY_HOST.includes(b.host)
+  return a.host === b.host || meansAnyAddress(a.host) || meansAnyAddress(b.host)
 }
 
 /** All that is wrong, a line each, for people. */

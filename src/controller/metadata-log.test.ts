@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StorageError } from '#storage/storage-error.ts'
+import { SyncedOffset } from '#storage/synced-offset.ts'
 import { MemoryDisk } from '#storage/testing/memory-disk.ts'
 import { LinesLogger, ManualClock } from '#storage/testing/rig.ts'
 import { MetadataLog } from './metadata-log.ts'
@@ -47,4 +48,82 @@ test('a log that is being mended is not taken for a shorter one', async () => {
   await append('later')
   assert.equal(await fold(), TOPICS)
   await log.close()
+})
+
+/** A metadata log with so many topics, one batch each, as a dead process leaves it. */
+async function killed(topics: number): Promise<MemoryDisk> {
+  const disk = new MemoryDisk()
+  const log = await MetadataLog.open({ disk, clock: new ManualClock(), log: new LinesLogger(), folder: '/data' })
+  for (let topic = 0; topic < topics; topic++) {
+    await log.appendRecords(1, [{ type: 'Topic', version: 0, value: { name: `topic-${topic}`, topicId: TOPIC_ID } }])
+      .done
+  }
+  await new Promise(setImmediate)
+  return disk.afterKill()
+}
+
+const FILE = '/data/__cluster_metadata-0/00000000000000000000.log'
+const SYNCED = '/data/__cluster_metadata-0/synced-offset'
+
+const reopen = (disk: MemoryDisk) =>
+  MetadataLog.open({ disk, clock: new ManualClock(), log: new LinesLogger(), folder: '/data' })
+
+function flip(disk: MemoryDisk, path: string, at: number): void {
+  const bytes = Buffer.from(disk.contentOf(path) ?? Buffer.alloc(0))
+  bytes[at] = (bytes[at] ?? 0) ^ 1
+  disk.put(path, bytes)
+}
+
+test('damage in what was synced refuses the start, changes nothing, and says file, position and cure', async () => {
+  const disk = await killed(10)
+  const whole = disk.contentOf(FILE) as Buffer
+  const batch = whole.length / 10
+  flip(disk, FILE, batch * 4 + 80)
+  const before = disk.contentOf(FILE)
+  await assert.rejects(reopen(disk), (error: Error) => {
+    assert.equal(error.name, 'LostMetadataError')
+    assert.match(
+      error.message,
+      new RegExp(`${FILE} is damaged at position ${batch * 4}, offset 4 .*synced up to offset 10`),
+    )
+    assert.ok(error.message.endsWith(`truncate -s ${batch * 4} ${FILE} && rm -f ${SYNCED}`), error.message)
+    return true
+  })
+  assert.equal(disk.contentOf(FILE), before)
+  // The cure that the message names.
+  disk.put(FILE, (before as Buffer).subarray(0, batch * 4))
+  await disk.remove(SYNCED)
+  const log = await reopen(disk)
+  assert.equal(log.endOffset, 4)
+  await log.close()
+})
+
+test('a log that is shorter than what was synced refuses the start', async () => {
+  const disk = await killed(10)
+  const whole = disk.contentOf(FILE) as Buffer
+  disk.put(FILE, whole.subarray(0, (whole.length / 10) * 7))
+  await assert.rejects(reopen(disk), /ends at offset 7 and was synced up to 10/)
+  await disk.remove(FILE)
+  await assert.rejects(reopen(disk), /ends at offset 0 and was synced up to 10/)
+})
+
+test('what no sync vouched for is cut off as a torn tail, also when whole batches follow', async () => {
+  const disk = await killed(10)
+  const batch = (disk.contentOf(FILE) as Buffer).length / 10
+  // As a power cut may leave it: the file was not synced, so it speaks of less.
+  const older = await killed(6)
+  disk.put(SYNCED, older.contentOf(SYNCED) as Buffer)
+  flip(disk, FILE, batch * 7 + 80)
+  const log = await reopen(disk)
+  assert.equal(log.endOffset, 7)
+  await log.close()
+})
+
+test('of the file that tells how far the log was synced one slot is always whole', async () => {
+  for (let at = 0; at < 64; at++) {
+    const disk = await killed(10)
+    flip(disk, SYNCED, at)
+    const { offset } = await SyncedOffset.read(disk, '/data/__cluster_metadata-0')
+    assert.ok(offset === 10 || offset === 9, `${offset} with byte ${at} wrong`)
+  }
 })

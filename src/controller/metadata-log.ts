@@ -22,7 +22,8 @@ import { overwriteFile } from '#storage/files.ts'
 import { Log, type LogRange } from '#storage/log.ts'
 import { LOG_CONFIG_DEFAULT, type LogConfig } from '#storage/log-config.ts'
 import { SegmentCache } from '#storage/segment-cache.ts'
-import { StorageError } from '#storage/storage-error.ts'
+import { DamagedLogError, StorageError } from '#storage/storage-error.ts'
+import { SyncedOffset } from '#storage/synced-offset.ts'
 import type { Clock, Disk, Logger } from '#world/world.ts'
 import { decodeQuorumRecord } from './control-records.ts'
 import { buildSnapshot, isWholeSnapshot } from './metadata-snapshot.ts'
@@ -69,7 +70,7 @@ interface Folding {
   bytes: number
 }
 
-/** The metadata log is gone or unreadable though partitions lie beside it: to begin anew would make them nobody's. */
+/** The metadata log is gone or damaged: to go on without what it said would make partitions nobody's, and undo changes. */
 export class LostMetadataError extends Error {
   override readonly name = 'LostMetadataError'
 }
@@ -98,12 +99,31 @@ async function refuseLost(disk: Disk, folder: string): Promise<void> {
   }
 }
 
+const CURE =
+  'Check the disk, restore this folder from a backup and start again. To do without what was changed since then, topics that were made included'
+
+function damagedAt({ file, position, finding }: DamagedLogError, folder: string, synced: SyncedOffset): Error {
+  return new LostMetadataError(
+    `the log of the cluster's metadata (${folder}) is damaged: ${finding}. ${CURE}: ` +
+      `truncate -s ${position} ${file} && rm -f ${synced.path}`,
+  )
+}
+
+function shortened({ folder, endOffset }: Log, synced: SyncedOffset): Error {
+  return new LostMetadataError(
+    `the log of the cluster's metadata (${folder}) ends at offset ${endOffset} and was synced up to ${synced.offset}: ` +
+      `its last file is shorter than it was, or missing. ${CURE}: rm ${synced.path}`,
+  )
+}
+
 /** The folder `__cluster_metadata-0`: a log whose appends are durable when they are acknowledged, and its snapshots. */
 export class MetadataLog implements LogView {
   readonly folder: string
   readonly #log: Log
   readonly #snapshots: Snapshots
   readonly #cache: SegmentCache
+  /** Whoever cuts the log below its durable offset lowers this before. */
+  readonly #synced: SyncedOffset
   readonly #clock: Clock
   readonly #logger: Logger
 
@@ -111,6 +131,7 @@ export class MetadataLog implements LogView {
     folder: string,
     log: Log,
     snapshots: Snapshots,
+    synced: SyncedOffset,
     cache: SegmentCache,
     { clock, log: logger }: MetadataLogOptions,
   ) {
@@ -118,11 +139,12 @@ export class MetadataLog implements LogView {
     this.folder = folder
     this.#log = log
     this.#snapshots = snapshots
+    this.#synced = synced
     this.#cache = cache
     this.#clock = clock
   }
 
-  /** Rejects with a StorageError or a WorldError. */
+  /** Rejects with a StorageError or a WorldError, and with a LostMetadataError before anything is changed. */
   static async open(options: MetadataLogOptions): Promise<MetadataLog> {
     const { disk, clock, log: logger } = options
     const folder = `${options.folder}/${METADATA_FOLDER}`
@@ -144,6 +166,8 @@ export class MetadataLog implements LogView {
       flushMessages: 1,
     }
     const cache = new SegmentCache(clock)
+    const synced = await SyncedOffset.read(disk, folder)
+    let opened: Log | undefined
     const log = await Log.open({
       cache,
       disk,
@@ -154,12 +178,21 @@ export class MetadataLog implements LogView {
       fold: NO_FOLD,
       // All that is read to fold it is checked. What lies before the first snapshot is on its way out, whole or not.
       recoveryPoint: snapshots.earliest?.endOffset ?? 0,
+      syncedTo: synced.offset,
       clean: false,
       startOffset: snapshots.earliest?.endOffset ?? 0,
+      recoveryPointLowered: () => synced.lower(opened?.durableOffset ?? 0),
+    }).catch((error: unknown) => {
+      throw error instanceof DamagedLogError ? damagedAt(error, folder, synced) : error
     })
+    opened = log
     const { latest } = snapshots
+    if (Math.max(log.endOffset, latest?.endOffset ?? 0) < synced.offset) {
+      await log.abandon()
+      throw shortened(log, synced)
+    }
     if (latest !== undefined && latest.endOffset > log.endOffset) await log.truncateFullyAndStartAt(latest.endOffset)
-    return new MetadataLog(folder, log, snapshots, cache, options)
+    return new MetadataLog(folder, log, snapshots, synced, cache, options)
   }
 
   get startOffset(): Offset {
@@ -274,7 +307,12 @@ export class MetadataLog implements LogView {
   }
 
   #append(batch: Buffer): { readonly bytes: number; readonly done: Promise<void> } {
-    return { bytes: batch.length, done: this.#log.append(batch, 0, batch.length) }
+    const done = this.#log.append(batch, 0, batch.length)
+    done.then(
+      () => this.#synced.reached(this.#log.durableOffset),
+      () => undefined,
+    )
+    return { bytes: batch.length, done }
   }
 
   /** The bytes of a snapshot of what this image is now: of everything below `nextOffset`. */
@@ -302,12 +340,15 @@ export class MetadataLog implements LogView {
     const start = this.#snapshots.earliest?.endOffset ?? 0
     if (start > this.startOffset) this.#log.deleteRecordsBefore(start)
     await this.#log.retain(this.#clock.now(), highWatermark)
+    await this.#synced.keep().catch(() => undefined)
   }
 
   async close(): Promise<void> {
     try {
       await this.#log.close()
+      await this.#synced.keep().catch(() => undefined)
     } finally {
+      await this.#synced.close()
       this.#cache.close()
       await this.#snapshots.close()
     }

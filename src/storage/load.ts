@@ -9,7 +9,9 @@ import { settleLeftovers } from './leftovers.ts'
 import type { LogConfig } from './log-config.ts'
 import { PRODUCER_SNAPSHOT_SUFFIX } from './producer-snapshot.ts'
 import { ProducerSnapshots } from './producer-snapshots.ts'
+import { findShortened, warnOfSealed } from './sealed.ts'
 import { LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, type SegmentPlace, TXN_INDEX_SUFFIX } from './segment.ts'
+import { DamagedLogError } from './storage-error.ts'
 
 export const LEADER_EPOCH_FILE = 'leader-epoch-checkpoint'
 
@@ -24,6 +26,8 @@ export interface LoadOptions {
   readonly config: LogConfig
   readonly fold: BatchFold
   readonly recoveryPoint: Offset
+  /** At or above the recovery point: all below was synced. */
+  readonly syncedTo: Offset
   readonly clean: boolean
   readonly startOffset: Offset
   /** The folder was made just now. */
@@ -46,8 +50,10 @@ export interface Loaded {
 
 /**
  * Reads what a folder holds. After a clean stop only the end is looked for; otherwise every batch from the recovery point
- * on is checked, and the log ends before the first one that is torn. No content makes it fail: what makes no sense is
- * rebuilt or cut off, with a line that says so. Only the disk does.
+ * on is checked, and the log ends before the first one that is torn. What makes no sense is rebuilt or cut off, with a
+ * line that says so, but nothing that was synced: it rejects with a DamagedLogError where that is damaged. Segments below
+ * the recovery point, and after a clean stop all but the last, are not read; that their files are shorter than they were
+ * is said.
  */
 export async function loadLog(options: LoadOptions): Promise<Loaded> {
   const { disk, clock, place, log } = options
@@ -76,7 +82,15 @@ export async function loadLog(options: LoadOptions): Promise<Loaded> {
   await inParallel(segments.slice(0, -1), 8, async segment => {
     segment.size = await (await segment.open(false)).size()
   })
-  const { endOffset, checkedFrom } = await findEnd(options, segments, epochs, snapshots)
+  let end: End
+  try {
+    end = await findEnd(options, segments, epochs, snapshots)
+    warnOfSealed(options, await findShortened(disk, segments.slice(0, end.checkedSegment + 1)))
+  } catch (error) {
+    for (const segment of segments) segment.closeFile()
+    throw error
+  }
+  const { endOffset, checkedFrom } = end
   if (options.startOffset > endOffset) {
     log.warn(
       { folder, startOffset: options.startOffset, endOffset },
@@ -155,28 +169,41 @@ async function removeOrphans(
   }
 }
 
-/** The end of the log, and from which offset on batches had to be checked for it (the end itself when none). */
+interface End {
+  readonly endOffset: Offset
+  /** From which offset on batches had to be checked for it; the end itself when none. */
+  readonly checkedFrom: Offset
+  /** The first segment of which that is so, by index. */
+  readonly checkedSegment: number
+}
+
 async function findEnd(
   options: LoadOptions,
   segments: Segment[],
   epochs: LeaderEpochs,
   snapshots: ProducerSnapshots,
-): Promise<{ readonly endOffset: Offset; readonly checkedFrom: Offset }> {
+): Promise<End> {
   const active = segments.at(-1) as Segment
-  const size = await sizeOf(active)
+  const { recoveryPoint } = options
   if (options.clean) {
+    const size = await sizeOf(active)
     const endOffset = await active.resume(size)
     // A clean stop leaves its end as the recovery point. Offsets lie outside of the checksums, so nothing else tells that
     // the last one is not what it was, and what is appended behind a wrong one would be cut off by the next recovery.
-    const isAsLeft = options.recoveryPoint === 0 || endOffset === options.recoveryPoint
-    if (endOffset !== undefined && isAsLeft) return { endOffset, checkedFrom: endOffset }
+    const isAsLeft = recoveryPoint === 0 || endOffset === recoveryPoint
+    const checkedSegment = segments.length - 1
+    if (endOffset !== undefined && isAsLeft) return { endOffset, checkedFrom: endOffset, checkedSegment }
     options.log.warn(
-      { folder: options.place.folder, segment: active.baseOffset, endOffset, recoveryPoint: options.recoveryPoint },
+      { folder: options.place.folder, segment: active.baseOffset, endOffset, recoveryPoint },
       'the log does not end where the last stop, which was clean, left it; checking its last segment',
     )
-    return recover(options, segments, epochs, snapshots, active.baseOffset)
+    // All was synced, also where the recovery point is lost.
+    const syncedTo = recoveryPoint === 0 ? Number.POSITIVE_INFINITY : recoveryPoint
+    return recover(options, segments, epochs, active.baseOffset, syncedTo)
   }
-  return recover(options, segments, epochs, snapshots, options.recoveryPoint)
+  // The snapshot at the base of a segment is written after all before it was synced.
+  const witnessed = segments.findLast(({ baseOffset }) => snapshots.has(baseOffset))?.baseOffset ?? 0
+  return recover(options, segments, epochs, recoveryPoint, Math.max(options.syncedTo, witnessed))
 }
 
 async function sizeOf(segment: Segment): Promise<number> {
@@ -184,57 +211,76 @@ async function sizeOf(segment: Segment): Promise<number> {
   return segment.size
 }
 
+/** Checks all from the recovery point on. Below `syncedTo` nothing is cut off. */
 async function recover(
   options: LoadOptions,
   segments: Segment[],
   epochs: LeaderEpochs,
-  snapshots: ProducerSnapshots,
   recoveryPoint: Offset,
-): Promise<{ readonly endOffset: Offset; readonly checkedFrom: Offset }> {
+  syncedTo: Offset,
+): Promise<End> {
   const { place, log } = options
+  const { folder } = place
   let first = segments.findLastIndex(segment => segment.baseOffset <= recoveryPoint)
   if (first < 0) first = 0
   const checkedFrom = Math.max(recoveryPoint, (segments[first] as Segment).baseOffset)
   let endOffset = (segments[first] as Segment).baseOffset
   for (let index = first; index < segments.length; index++) {
     const segment = segments[index] as Segment
+    const { baseOffset } = segment
     // Either offsets that the segments before it have already: a file that cannot belong to this log. Or offsets are missing:
     // compaction leaves gaps, but a power cut may take whole batches from the end of the segment before, which was sealed
-    // and not synced yet. The snapshot at the base of a segment is written after that sync.
-    const damaged =
-      segment.baseOffset < endOffset ||
-      (index > first && segment.baseOffset > endOffset && !snapshots.has(segment.baseOffset))
-    const found = damaged ? undefined : await recoverSegment(options, segment, epochs, recoveryPoint)
+    // and not synced yet.
+    if (baseOffset < endOffset && baseOffset < syncedTo) throw overlapping(folder, segment, endOffset, syncedTo)
+    const isStray = baseOffset < endOffset || (index > first && baseOffset > endOffset && baseOffset > syncedTo)
+    if (index > first && baseOffset > endOffset && !isStray) {
+      warnOfSealed(options, [{ segment: segments[index - 1] as Segment, endOffset, nextSegment: baseOffset }])
+    }
+    const found = isStray ? undefined : await recoverSegment(options, segment, epochs, recoveryPoint, syncedTo)
     endOffset = Math.max(endOffset, found?.endOffset ?? endOffset)
     if (found?.cutBytes === 0) continue
-    const later = segments.splice(damaged ? index : index + 1)
+    const later = segments.splice(isStray ? index : index + 1)
+    let bytesAfter = 0
+    for (const removed of later) bytesAfter += await sizeOf(removed)
     log.warn(
-      {
-        folder: place.folder,
-        endOffset,
-        segment: segment.baseOffset,
-        bytes: found?.cutBytes,
-        segmentsAfter: later.length,
-      },
-      'cut off what the last stop left torn at the end of the log: it was never synced',
+      { folder, endOffset, segment: baseOffset, bytes: found?.cutBytes, segmentsAfter: later.length, bytesAfter },
+      'cut off the end of the log, from a batch on that is torn or damaged: nothing says that it was ever synced',
     )
     for (const removed of later) await removed.removeFiles(false)
     break
+  }
+  if (Number.isFinite(syncedTo) && endOffset < syncedTo) {
+    log.warn(
+      { folder, endOffset, syncedTo },
+      'the log ends before what was synced: its last file is shorter than it was, or missing; restore it from a backup for the records behind the end',
+    )
   }
   for (const segment of segments.slice(0, -1)) {
     segment.seal()
     await segment.writeIndexes().catch(() => undefined)
   }
   ;(segments.at(-1) as Segment).busy = true
-  return { endOffset, checkedFrom: Math.min(checkedFrom, endOffset) }
+  return { endOffset, checkedFrom: Math.min(checkedFrom, endOffset), checkedSegment: first }
+}
+
+function overlapping(folder: string, segment: Segment, endOffset: Offset, syncedTo: Offset): DamagedLogError {
+  return new DamagedLogError(folder, {
+    file: segment.path(LOG_SUFFIX),
+    sizeInBytes: segment.size,
+    position: 0,
+    offset: segment.baseOffset,
+    fault: `the segment before it reaches to offset ${endOffset}`,
+    syncedTo,
+  })
 }
 
 /** Checks a segment's batches from the recovery point on, and leaves it as one that grows. */
 async function recoverSegment(
-  { config }: LoadOptions,
+  { config, clean, place }: LoadOptions,
   segment: Segment,
   epochs: LeaderEpochs,
   recoveryPoint: Offset,
+  syncedTo: Offset,
 ): Promise<{ readonly endOffset: Offset; readonly cutBytes: number }> {
   const size = await sizeOf(segment)
   let endOffset = segment.baseOffset
@@ -254,18 +300,33 @@ async function recoverSegment(
   segment.busy = true
   const file = await segment.open(true)
   const walk = new BatchWalk(file, position, size, { whole: true, chunkBytes: RECOVERY_CHUNK_BYTES })
+  let fault = 'no whole batch'
   while (walk.here() || (await walk.load())) {
-    const inOrder = walk.baseOffset >= endOffset || magic(walk.buffer, walk.at) < 2
-    if (!inOrder || walk.lastOffset - segment.baseOffset > INT32_MAX) break
-    if (checkCrc(walk.buffer, walk.at) !== undefined) break
+    const isOld = magic(walk.buffer, walk.at) < 2
+    // What a clean stop left ends where it was synced to: no gap leads across.
+    const isBeyond = clean && walk.baseOffset > endOffset && walk.lastOffset >= syncedTo
+    const inOrder = isOld || (walk.baseOffset >= endOffset && !isBeyond)
+    if (!inOrder || walk.lastOffset - segment.baseOffset > INT32_MAX) {
+      fault = `a batch of the offsets ${walk.baseOffset} to ${walk.lastOffset}`
+      break
+    }
+    const error = checkCrc(walk.buffer, walk.at)
+    if (error !== undefined) {
+      fault = error.message
+      break
+    }
     segment.added(walk.baseOffset, walk.lastOffset, walk.size, walk.maxTimestamp, config.indexIntervalBytes)
-    if (magic(walk.buffer, walk.at) === 2) epochs.assign(leaderEpoch(walk.buffer, walk.at), walk.baseOffset)
+    if (!isOld) epochs.assign(leaderEpoch(walk.buffer, walk.at), walk.baseOffset)
     endOffset = walk.lastOffset + 1
     walk.advance()
   }
   if (segment.size > position) segment.unsynced = true
   const cutBytes = size - segment.size
   if (cutBytes > 0) {
+    if (endOffset < syncedTo) {
+      const found = { file: segment.path(LOG_SUFFIX), sizeInBytes: size, position: segment.size, offset: endOffset }
+      throw new DamagedLogError(place.folder, { ...found, fault, syncedTo })
+    }
     await file.truncate(segment.size)
     segment.unsynced = true
   }

@@ -9,7 +9,7 @@ import { realWorld } from '#world/real/real.ts'
 import { LOG_CONFIG_DEFAULT } from './log-config.ts'
 import { ForeignFolderError, LogFolders, type LogFoldersOptions, type OpenedPartition } from './log-folders.ts'
 import { parsePartitionFolderName, suffixedFolderName } from './partition-folder.ts'
-import { StorageError } from './storage-error.ts'
+import { DamagedLogError, StorageError } from './storage-error.ts'
 import { MemoryDisk } from './testing/memory-disk.ts'
 import { appendTo, LastBatchFold, LinesLogger, ManualClock, offsetsIn, plainBatch, readAll } from './testing/rig.ts'
 
@@ -99,7 +99,7 @@ test('with flush.messages, what a dead process left unsynced is durable before i
   assert.equal(await open(Number.POSITIVE_INFINITY), 0)
 })
 
-test('an offset that changed on the disk after a clean stop is found, and nothing is appended behind it', async () => {
+test('an offset that changed on the disk after a clean stop is found, and the log stays closed until it is cut there', async () => {
   const disk = new MemoryDisk()
   const folders = await LogFolders.open(options(disk, { paths: ['/a'] }))
   const first = await openPartition(folders, 0)
@@ -113,9 +113,23 @@ test('an offset that changed on the disk after a clean stop is found, and nothin
   await file.close()
   const log = new LinesLogger()
   const again = await LogFolders.open(options(disk, { paths: ['/a'], log }))
+  const before = disk.contentOf(path)
+  await assert.rejects(openPartition(again, 0), (error: Error) => {
+    assert.ok(error instanceof DamagedLogError)
+    assert.match(error.message, new RegExp(`${path} is damaged at position ${size / 2}, offset 3 .*up to offset 6`))
+    return true
+  })
+  assert.ok(log.lines.some(line => /does not end where the last stop/.test(line)))
+  assert.equal(disk.contentOf(path), before)
+  // It is asked for again and again; while the file is what it was, nothing is read for the same answer.
+  const { operations } = disk
+  await assert.rejects(openPartition(again, 0), DamagedLogError)
+  assert.ok(disk.operations - operations < 5, `${disk.operations - operations}`)
+  // The cure that the message names works without a restart.
+  disk.put(path, (before as Buffer).subarray(0, size / 2))
   const second = await openPartition(again, 0)
   assert.equal(second.log.endOffset, 3)
-  assert.ok(log.lines.some(line => /does not end where the last stop/.test(line)))
+  assert.ok(log.lines.some(line => /ends before what was synced/.test(line)))
   await again.close(2)
 })
 

@@ -3,6 +3,7 @@ import type { Millis, NodeId, Offset } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import { type Timer, WorldError } from '#world/world.ts'
 import type { BatchFold } from './batch-fold.ts'
+import { DamagedLogs } from './damaged-logs.ts'
 import { Log } from './log.ts'
 import type { LogConfig } from './log-config.ts'
 import { LogFolder, type LogFolderWorld, moveAside } from './log-folder.ts'
@@ -10,7 +11,7 @@ import { ForeignFolderError, type MetaProperties, readMetaProperties } from './m
 import { partitionFolderName } from './partition-folder.ts'
 import { readPartitionMetadata, writePartitionMetadata } from './partition-metadata.ts'
 import { SegmentCache, type SegmentCacheLimits } from './segment-cache.ts'
-import { cureOf, StorageError, storageError } from './storage-error.ts'
+import { cureOf, DamagedLogError, StorageError, storageError } from './storage-error.ts'
 
 export { ForeignFolderError } from './meta-properties.ts'
 
@@ -62,6 +63,7 @@ export class LogFolders {
   readonly #removals = new Set<Timer>()
   /** By name: partitions that were removed and whose folders still have their name. Who comes after them waits. */
   readonly #leaving = new Map<string, Promise<void>>()
+  readonly #damaged: DamagedLogs
   readonly #toOpen: number
   #opened = 0
   #progressAt: Millis
@@ -78,6 +80,7 @@ export class LogFolders {
     this.#folders = folders
     this.#failed = failed
     this.#cache = new SegmentCache(options.clock, options.limits)
+    this.#damaged = new DamagedLogs(options.disk)
     this.#toOpen = folders.reduce((sum, folder) => sum + folder.found.size, 0)
     this.#progressAt = options.clock.monotonic()
     this.#planCheckpoint()
@@ -227,6 +230,7 @@ export class LogFolders {
       await disk.makeFolder(folder)
       await writePartitionMetadata(disk, folder, wanted.topicId)
     }
+    await this.#damaged.refuse(folder)
     const startOffset = fresh ? 0 : home.startOffset(name)
     const recoveryPoint = fresh ? 0 : home.recoveryPoint(name)
     const opened = await Log.open({
@@ -243,6 +247,9 @@ export class LogFolders {
       cache: this.#cache,
       turns: home.turns,
       recoveryPointLowered: () => home.writeRecoveryPoints(),
+    }).catch((error: unknown) => {
+      if (error instanceof DamagedLogError) this.#damaged.add(folder, error)
+      throw error
     })
     try {
       // What a dead process left unsynced is served from now on, and a repeat of it is answered as written: where that is a

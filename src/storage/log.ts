@@ -31,6 +31,8 @@ export interface LogOptions {
   readonly fold: BatchFold
   /** All below it was synced. */
   readonly recoveryPoint: Offset
+  /** All below it was synced too, though checking begins at the recovery point. */
+  readonly syncedTo?: Offset
   /** Whether the last stop was clean, so that nothing needs to be scanned. */
   readonly clean: boolean
   readonly startOffset: Offset
@@ -77,6 +79,10 @@ export class Log {
     this.#recoveryPoint = loaded.durableOffset
   }
 
+  /**
+   * Rejects with a {@link StorageError}; with a {@link DamagedLogError} when the log has to be checked and is damaged below
+   * what was synced. Only what lies above that is ever cut off.
+   */
   static async open(options: LogOptions): Promise<Log> {
     const { disk, clock, log, folder, config, fold, recoveryPoint, clean, startOffset } = options
     const place = { disk, folder, cache: options.cache ?? new SegmentCache(clock) }
@@ -90,6 +96,7 @@ export class Log {
         config,
         fold,
         recoveryPoint,
+        syncedTo: Math.max(recoveryPoint, options.syncedTo ?? 0),
         clean,
         startOffset,
         fresh,
@@ -300,7 +307,11 @@ export class Log {
   async truncateTo(offset: Offset): Promise<Offset> {
     await this.#writer.settled()
     return this.#exclusive(async () => {
-      if (offset >= this.endOffset) return this.endOffset
+      if (offset >= this.endOffset) {
+        // An epoch of a leader that appended nothing goes as well: another may begin at its offset.
+        this.#epochs.truncateFromEnd(this.endOffset)
+        return this.endOffset
+      }
       this.#savedOffset = -1
       this.#recoveryPoint = Math.min(this.#recoveryPoint, offset)
       if (offset < (this.#segments[0] as Segment).baseOffset) await this.#writer.restartAt(offset)

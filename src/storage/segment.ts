@@ -236,7 +236,8 @@ export class Segment {
     this.#maxTimestamp = copy.#maxTimestamp
     this.#maxTimestampRelative = copy.#maxTimestampRelative
     indexes.times.append(this.#maxTimestamp, this.#maxTimestampRelative)
-    this.#indexesChanged = true
+    // Of a file that is damaged they would say less than there is, also when it is restored.
+    this.#indexesChanged = copy.size === this.size
     // Only a saving for the next time; a disk that does not take them changes nothing.
     await this.writeIndexes().catch(() => undefined)
     return indexes

@@ -1,3 +1,4 @@
+import type { Offset } from '#base/units.ts'
 import { WorldError } from '#world/world.ts'
 
 /** A disk that failed or is full: KAFKA_STORAGE_ERROR on the wire. The log that throws it cures itself when the disk does. */
@@ -12,6 +13,53 @@ export class StorageError extends Error {
     super(message)
     this.errno = errno
     this.folder = folder
+  }
+}
+
+/**
+ * A log is damaged in what was synced once, so no crash has torn it. It is not opened, and nothing of it was changed: what
+ * to do without is not ours to say.
+ */
+export class DamagedLogError extends StorageError {
+  readonly file: string
+  /** Of the file, when this was found. */
+  readonly sizeInBytes: number
+  /** Up to here, and up to this offset, the file is whole. */
+  readonly position: number
+  readonly offset: Offset
+  /** The message without the cure. */
+  readonly finding: string
+
+  constructor(
+    folder: string,
+    {
+      file,
+      sizeInBytes,
+      position,
+      offset,
+      fault,
+      syncedTo,
+    }: {
+      readonly file: string
+      readonly sizeInBytes: number
+      readonly position: number
+      readonly offset: Offset
+      readonly fault: string
+      readonly syncedTo: Offset
+    },
+  ) {
+    const synced = Number.isFinite(syncedTo) ? `which was synced up to offset ${syncedTo}` : 'which was stopped cleanly'
+    const finding = `${file} is damaged at position ${position}, offset ${offset} (${fault}), in a log ${synced}. Nothing was deleted`
+    super(
+      'EBADMSG',
+      folder,
+      `${finding}. Check the disk, restore the file from a backup and start again; to do without what follows in this file: truncate -s ${position} ${file}`,
+    )
+    this.file = file
+    this.sizeInBytes = sizeInBytes
+    this.position = position
+    this.offset = offset
+    this.finding = finding
   }
 }
 

@@ -11,12 +11,15 @@ import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { FeatureRange } from '#core/metadata/image.ts'
 import { CLUSTER_METADATA_TOPIC, isInternalTopic, OFFSETS_TOPIC } from '#core/metadata/topic-name.ts'
+import { REQUEST_ELEMENTS_MAX } from '#core/metadata/topics.ts'
 import { FetchSessions } from '#core/session/fetch-sessions.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
 import { MemoryBudget } from '#network/memory-budget.ts'
 import { Server } from '#network/server.ts'
 import type { Call, Caller, Service } from '#network/service.ts'
+import { Turns } from '#network/turns.ts'
 import type { Api } from '#protocol/apis.ts'
+import { ErrorCode } from '#protocol/errors.ts'
 import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
 import type { Address, Logger, World } from '#world/world.ts'
@@ -66,6 +69,8 @@ export class Broker {
   readonly clusterId: string
   readonly config: ServerConfig
   readonly deadlines: Deadlines
+  /** In which requests that name very much are worked off. */
+  readonly turns: Turns
   readonly metadata: MetadataFollower
   readonly partitions: Partitions
   readonly groups: Groups
@@ -98,6 +103,7 @@ export class Broker {
     this.#folders = options.folders
     this.#configs = config.broker
     this.deadlines = new Deadlines(world.clock)
+    this.turns = new Turns(world.clock)
     const { ownController } = options
     const named = ownController === undefined ? options.controllers : [ownController, ...options.controllers]
     this.#controllers = new Controllers(named, config.controllerListener)
@@ -262,6 +268,7 @@ export class Broker {
     request: MessageOf<Q>,
     refused: (errorCode: number) => InputOf<R>,
   ): Promise<InputOf<R>> {
+    if (call.elements > REQUEST_ELEMENTS_MAX) return refused(ErrorCode.POLICY_VIOLATION)
     return await forwardInEnvelope(this.#link, api, call, request, FORWARD_TIMEOUT_MS, refused)
   }
 
@@ -315,6 +322,7 @@ export class Broker {
             service: this.#service,
             limits,
             budget,
+            turns: this.turns,
             idleMs: config.broker.number('connections.max.idle.ms'),
             connectionsMax: config.broker.number('max.connections'),
             connectionsPerHostMax: config.broker.number('max.connections.per.ip'),

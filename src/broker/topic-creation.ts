@@ -1,4 +1,5 @@
 import { isInternalTopic, OFFSETS_TOPIC, topicNameProblem } from '#core/metadata/topic-name.ts'
+import { PARTITIONS_PER_REQUEST_MAX } from '#core/metadata/topics.ts'
 import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
@@ -23,6 +24,8 @@ export class TopicCreation {
   /** Creates topics that a client asked about. The error code that each missing one is to be answered with. */
   async autoCreate(names: readonly string[]): Promise<Map<string, number>> {
     if (!this.#broker.configs.boolean('auto.create.topics.enable')) return new Map()
+    // As the controller would answer, who looks at no more in one request.
+    if (names.length > PARTITIONS_PER_REQUEST_MAX) return new Map(names.map(name => [name, ErrorCode.POLICY_VIOLATION]))
     const valid = [...new Set(names)].filter(name => topicNameProblem(name) === undefined)
     if (valid.includes(OFFSETS_TOPIC)) await this.createOffsetsTopic()
     const topics = valid.filter(name => !isInternalTopic(name))

@@ -58,6 +58,7 @@ function harness(
   limits = DEFAULT_CONNECTION_LIMITS,
   time = clock,
   budget = new MemoryBudget(-1, time),
+  turns = new Turns(time),
 ): Harness {
   const lines: string[] = []
   const note = (_fields: object, message: string) => void lines.push(message)
@@ -78,7 +79,7 @@ function harness(
     limits,
     pool: new FramePool(1 << 20),
     budget,
-    turns: new Turns(time),
+    turns,
     clock: time,
     log,
     onClosed: () => {},
@@ -395,4 +396,62 @@ test('of requests that fill the memory half arrived, one after the other is read
   await turn()
   assert.equal(budget.bytes, 222)
   assert.deepEqual(reading(), [true, true, true])
+})
+
+test('a large request is taken apart and answered in turns, and meanwhile others are served', () => {
+  const steps: (() => void)[] = []
+  const time: Clock = { ...clock, soon: run => void steps.push(run) }
+  const turns = new Turns(time)
+  const echo = serve({
+    api: API.Metadata,
+    handle: ({ topics }) => ({ topics: (topics ?? []).map(({ name }) => ({ name, errorCode: 3 })) }),
+  })
+  const [large, other] = [0, 1].map(() => harness([echo], undefined, time, new MemoryBudget(-1, time), turns)) as [
+    Harness,
+    Harness,
+  ]
+  const topics = Array.from({ length: 50_000 }, (_, index) => ({ name: `topic-${index}` }))
+  const small = (id: number) => frame(API.ApiVersions, 3, id, ok)
+  large.send(Buffer.concat([frame(API.Metadata, 12, 1, { topics }), small(2)]))
+  let taken = 0
+  while (large.answered().length < 2) {
+    other.send(small(taken))
+    assert.equal(other.answered().length, ++taken)
+    const step = steps.shift()
+    assert.ok(step !== undefined, 'the large request goes on')
+    step()
+  }
+  assert.deepEqual(large.answered(), [1, 2])
+  // Both the request and its answer have 50,000 elements, and some thousand are gone over in one turn.
+  assert.ok(taken >= 24, `${taken} turns`)
+})
+
+test('the long work of many goes on one in a turn', async () => {
+  const steps: (() => void)[] = []
+  const turns = new Turns({ ...clock, soon: run => void steps.push(run) })
+  const done: string[] = []
+  const tasks = ['a', 'b', 'c'].map(async name => {
+    await turns.pieces().map(Array.from({ length: 3000 }), () => done.push(name))
+  })
+  const counts: number[] = []
+  while (steps.length > 0) {
+    const before = done.length
+    steps.shift()?.()
+    await turn()
+    counts.push(done.length - before)
+  }
+  await Promise.all(tasks)
+  assert.equal(done.length, 9000)
+  assert.ok(
+    counts.every(count => count <= 1025),
+    counts.join(),
+  )
+  assert.deepEqual(counts.length, turns.count)
+})
+
+test('a request of more elements than there are uses for is refused before anything is made of it', () => {
+  const { send, socket, lines } = harness([serve({ api: API.Metadata, handle: () => ({}) })])
+  send(frame(API.Metadata, 12, 1, { topics: Array.from({ length: 300_000 }, () => ({ name: 't' })) }))
+  assert.ok(socket.ended)
+  assert.match(lines.at(-1) ?? '', /too many array elements/)
 })

@@ -252,26 +252,26 @@ export class Connection implements Sink, Caller, Reader {
     if (frame.length <= DECODED_AT_ONCE_BYTES) {
       const request = decodeToEdge(served.api.request, version, reader)
       this.#slots.push(slot)
-      this.#handle(slot, request)
+      this.#handle(slot, request, reader)
       return
     }
     this.#slots.push(slot)
-    this.#decode(slot, decodeInTurns(served.api.request, version, reader))
+    this.#decode(slot, decodeInTurns(served.api.request, version, reader), reader)
   }
 
   /** A request whose bytes are few but records ends in its first turn. */
-  #decode(slot: Slot, decoding: Generator<undefined, object>): void {
+  #decode(slot: Slot, decoding: Generator<undefined, object>, reader: ByteReader): void {
     const step = decoding.next()
     if (step.done) {
       this.#decoding = false
-      this.#handle(slot, step.value)
+      this.#handle(slot, step.value, reader)
       return
     }
     this.#decoding = true
     this.#turns.soon(() => {
       if (this.#closing) return
       try {
-        this.#decode(slot, decoding)
+        this.#decode(slot, decoding, reader)
       } catch (error) {
         if (!(error instanceof DecodeError)) throw error
         this.#refuse(`a broken request: ${error.message}`)
@@ -282,8 +282,9 @@ export class Connection implements Sink, Caller, Reader {
     })
   }
 
-  #handle(slot: Slot, request: object): void {
+  #handle(slot: Slot, request: object, { elementsLeft }: ByteReader): void {
     const { served } = slot
+    slot.elements = REQUEST_ELEMENTS_MAX - elementsLeft
     let answer: Answer<object> | Promise<Answer<object>>
     try {
       answer = served.handle(request, slot)

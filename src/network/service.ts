@@ -10,6 +10,8 @@ export interface Call {
   readonly caller: Caller
   /** Size of the whole request in bytes. */
   readonly size: number
+  /** How many elements its arrays have together: what going over it takes. */
+  readonly elements: number
   /** Says that nothing refers to the request's bytes any more, so that their memory may be used for another. */
   recycle(): void
   /** The request's bytes are used beyond its answer; they count as the node's memory until as many `letGo` followed. */

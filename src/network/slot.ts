@@ -19,6 +19,7 @@ export class Slot implements Call {
   readonly header: RequestHeader
   readonly caller: SlotOwner
   readonly size: number
+  elements = 0
   readonly #frame: Buffer
   answer: Answer<object> | undefined
   #holds = 0

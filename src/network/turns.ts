@@ -69,11 +69,27 @@ export class Pieces {
   /** Maps a list in turns. */
   async map<Item, Result>(items: readonly Item[], map: (item: Item, index: number) => Result): Promise<Result[]> {
     const results: Result[] = []
+    const first = this.next()
+    if (first) await first
     for (const [index, item] of items.entries()) {
       const wait = this.next()
       if (wait) await wait
       results.push(map(item, index))
     }
     return results
+  }
+
+  /** As `map`, where a piece may take longer than its turn: they are begun in turns and waited for together. */
+  async mapLater<Item, Result>(
+    items: readonly Item[],
+    map: (item: Item) => Result | Promise<Result>,
+  ): Promise<Result[]> {
+    const begun = await this.map(items, item => {
+      const result = map(item)
+      // One that fails while others are still to begin is told of at the end.
+      if (result instanceof Promise) result.catch(() => {})
+      return result
+    })
+    return await Promise.all(begun)
   }
 }

@@ -1,6 +1,6 @@
 import type { Offset } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
-import type { FetchContext, FetchedPartition } from '#core/session/fetch-sessions.ts'
+import { type FetchContext, type FetchedPartition, SESSION_PARTITIONS_MAX } from '#core/session/fetch-sessions.ts'
 import type { FileRange } from '#network/connection.ts'
 import { type Answer, type Call, type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
@@ -28,10 +28,16 @@ export function fetch(broker: Broker): ServedApi {
   return serve({
     api: API.Fetch,
     handle(request, call) {
+      // Each look goes over all of them at once.
+      if (call.elements > SESSION_PARTITIONS_MAX) {
+        return { errorCode: ErrorCode.INVALID_REQUEST, sessionId: 0, responses: [] }
+      }
       const now = broker.world.clock.monotonic()
       const context = broker.fetchSessions.open(request, call.apiVersion, now, drawId, nameOf)
       if (context.kind === 'refused') return { errorCode: ErrorCode[context.error], sessionId: 0, responses: [] }
-      return new FetchCall(broker, request, call, context).run()
+      const fetching = new FetchCall(broker, request, call, context)
+      if (context.partitions.length <= OPENED_AND_LOOKED_AT_ONCE) return fetching.run()
+      return broker.turns.next().then(() => fetching.run())
     },
   })
 }
@@ -54,6 +60,8 @@ const NO_TOPICS: TopicResponse[] = []
 const NO_ENDPOINTS: NonNullable<Response['nodeEndpoints']> = []
 /** How long a fetch without patience waits for a disk. */
 const DISK_WAIT_MS = 100
+/** A fetch of more partitions is looked at in another turn than that in which it was taken apart. */
+const OPENED_AND_LOOKED_AT_ONCE = 4096
 /** A fetch of no more partitions looks at once when one of them moves. */
 const LOOKED_AT_ONCE = 8
 

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ByteReader } from '#base/bytes.ts'
+import { Turns } from '#network/turns.ts'
 import { API } from '#protocol/apis.ts'
 import { decode, encodeToBuffer } from '#protocol/codec.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import { RecordsError } from '#records/records-error.ts'
+import { realClock } from '#world/real/clock.ts'
 import type { Broker } from '../broker.ts'
 import { listOffsets } from './02-list-offsets.ts'
 
@@ -18,7 +20,8 @@ test('a batch that cannot be opened is an error of its partition, not of the con
     checkEpoch: () => undefined,
     log: { offsetForTimestamp: async () => Promise.reject(new RecordsError('UNKNOWN_SERVER_ERROR', 'no gzip stream')) },
   }
-  const broker = { partitions: { find: () => partition } } as unknown as Broker
+  const turns = new Turns(realClock)
+  const broker = { turns, partitions: { find: () => partition } } as unknown as Broker
   const topics = [
     { name: 'topic', partitions: [0, -1].map((timestamp, partitionIndex) => ({ partitionIndex, timestamp })) },
   ]

@@ -1,5 +1,6 @@
 import type { Millis, Offset } from '#base/units.ts'
 import { type ServedApi, serve } from '#network/service.ts'
+import type { Pieces } from '#network/turns.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import type { ListOffsetsRequest, ListOffsetsResponse } from '#protocol/messages/list-offsets.ts'
@@ -37,11 +38,12 @@ export function listOffsets(broker: Broker): ServedApi {
   return serve({
     api: API.ListOffsets,
     async handle(request, call) {
-      const twice = namedTwice(request)
+      const pieces = broker.turns.pieces()
+      const twice = await namedTwice(request, pieces)
       const topics: TopicResponse[] = []
       for (const { name, partitions } of request.topics) {
         if (partitions.length === 0) continue
-        const answers = partitions.map(asked => {
+        const answers = await pieces.mapLater(partitions, asked => {
           if (twice.has(`${name}:${asked.partitionIndex}`)) return refused(asked.partitionIndex, 'INVALID_REQUEST')
           if (
             call.apiVersion < (SINCE_VERSION.get(asked.timestamp) ?? 0) ||
@@ -51,7 +53,7 @@ export function listOffsets(broker: Broker): ServedApi {
           }
           return answer(broker, request, call.apiVersion, name, asked)
         })
-        topics.push({ name, partitions: await Promise.all(answers) })
+        topics.push({ name, partitions: answers })
       }
       return { topics }
     },
@@ -62,11 +64,13 @@ type TopicResponse = NonNullable<InputOf<typeof ListOffsetsResponse>['topics']>[
 type PartitionResponse = NonNullable<TopicResponse['partitions']>[number]
 type AskedPartition = ListOffsetsRequest['topics'][number]['partitions'][number]
 
-function namedTwice(request: ListOffsetsRequest): Set<string> {
+async function namedTwice(request: ListOffsetsRequest, pieces: Pieces): Promise<Set<string>> {
   const seen = new Set<string>()
   const twice = new Set<string>()
   for (const { name, partitions } of request.topics) {
     for (const { partitionIndex } of partitions) {
+      const wait = pieces.next()
+      if (wait) await wait
       const key = `${name}:${partitionIndex}`
       if (seen.has(key)) twice.add(key)
       seen.add(key)

@@ -1,7 +1,8 @@
-import { ZERO_UUID } from '#base/uuid.ts'
+import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import type { TopicImage } from '#core/metadata/image.ts'
 import { topicNameProblem } from '#core/metadata/topic-name.ts'
 import { type ServedApi, serve } from '#network/service.ts'
+import type { Pieces } from '#network/turns.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { MetadataRequest, MetadataResponse } from '#protocol/messages/metadata.ts'
@@ -22,9 +23,10 @@ export function metadata(broker: Broker): ServedApi {
   return serve({
     api: API.Metadata,
     async handle(request, call) {
+      const pieces = broker.turns.pieces()
       if (call.apiVersion < 12 && request.topics?.some(({ name, topicId }) => name === null || topicId !== ZERO_UUID)) {
         return {
-          topics: request.topics.map(({ name, topicId }) => ({
+          topics: await pieces.map(request.topics, ({ name, topicId }) => ({
             errorCode: ErrorCode.INVALID_REQUEST,
             name: name ?? '',
             topicId,
@@ -33,58 +35,87 @@ export function metadata(broker: Broker): ServedApi {
       }
       const { image } = broker.metadata
       const all = request.topics === null || (call.apiVersion === 0 && request.topics.length === 0)
-      const topics: TopicResponse[] = []
-      if (all) {
-        for (const topic of image.topics.values()) topics.push(describe(broker, topic))
-      } else {
-        for (const topic of await describeAsked(broker, request, call.apiVersion)) topics.push(topic)
+      const topics = all
+        ? await describeAll(broker, [...image.topics.values()], pieces)
+        : await describeAsked(broker, request, call.apiVersion, pieces)
+      if (request.includeTopicAuthorizedOperations) {
+        for (const topic of topics) topic.topicAuthorizedOperations = TOPIC_OPERATIONS
       }
       return {
         brokers: broker.endpointsFor(call.caller),
         clusterId: broker.clusterId,
         controllerId: broker.anyLiveBroker(),
-        topics: request.includeTopicAuthorizedOperations
-          ? topics.map(topic => ({ ...topic, topicAuthorizedOperations: TOPIC_OPERATIONS }))
-          : topics,
+        topics,
         ...(request.includeClusterAuthorizedOperations && { clusterAuthorizedOperations: CLUSTER_OPERATIONS }),
       }
     },
   })
 }
 
-type TopicResponse = NonNullable<InputOf<typeof MetadataResponse>['topics']>[number]
+type TopicResponse = NonNullable<InputOf<typeof MetadataResponse>['topics']>[number] & {
+  topicAuthorizedOperations?: number
+}
+
+async function describeAll(broker: Broker, topics: readonly TopicImage[], pieces: Pieces): Promise<TopicResponse[]> {
+  const described: TopicResponse[] = []
+  for (const topic of topics) {
+    const wait = pieces.next(1 + topic.partitions.length)
+    if (wait) await wait
+    described.push(describe(broker, topic))
+  }
+  return described
+}
 
 /**
  * Each topic once, as Kafka answers: ids that nobody has, then what there is, then names that nobody has. Where there
  * are ids, names without one count for nothing.
  */
-async function describeAsked(broker: Broker, request: MetadataRequest, apiVersion: number): Promise<TopicResponse[]> {
-  const asked = request.topics ?? []
-  const ids = new Set(asked.map(({ topicId }) => topicId).filter(id => id !== ZERO_UUID))
+async function describeAsked(
+  broker: Broker,
+  request: MetadataRequest,
+  apiVersion: number,
+  pieces: Pieces,
+): Promise<TopicResponse[]> {
+  const ids = new Set<Uuid>()
+  const names = new Set<string | null>()
+  for (const { name, topicId } of request.topics ?? []) {
+    const wait = pieces.next()
+    if (wait) await wait
+    if (topicId === ZERO_UUID) names.add(name)
+    else ids.add(topicId)
+  }
+  const known: TopicImage[] = []
+  const unknown: TopicResponse[] = []
   if (ids.size > 0) {
-    const unknown: TopicResponse[] = []
-    const known: TopicResponse[] = []
     for (const topicId of ids) {
+      const wait = pieces.next()
+      if (wait) await wait
       const topic = broker.metadata.image.topic(topicId)
       if (topic === undefined) unknown.push({ errorCode: ErrorCode.UNKNOWN_TOPIC_ID, name: null, topicId })
-      else known.push(describe(broker, topic))
+      else known.push(topic)
     }
-    return [...unknown, ...known]
+    const described = await describeAll(broker, known, pieces)
+    return unknown.concat(described)
   }
-  const names = new Set(asked.map(({ name }) => name))
-  const missing = [...names].filter(name => name !== null && broker.metadata.image.topicByName(name) === undefined)
+  const missing: string[] = []
+  for (const name of names) {
+    const wait = pieces.next()
+    if (wait) await wait
+    if (name !== null && broker.metadata.image.topicByName(name) === undefined) missing.push(name)
+  }
   const created =
     missing.length > 0 && (apiVersion < 4 || request.allowAutoTopicCreation)
-      ? await broker.topicCreation.autoCreate(missing.filter(name => name !== null))
+      ? await broker.topicCreation.autoCreate(missing)
       : new Map<string, number>()
-  const known: TopicResponse[] = []
-  const unknown: TopicResponse[] = []
   for (const name of names) {
+    const wait = pieces.next()
+    if (wait) await wait
     const topic = broker.metadata.image.topicByName(name ?? '')
     if (topic === undefined) unknown.push(describeMissing(broker, name, created))
-    else known.push(describe(broker, topic))
+    else known.push(topic)
   }
-  return [...known, ...unknown]
+  const described = await describeAll(broker, known, pieces)
+  return described.concat(unknown)
 }
 
 function describeMissing(broker: Broker, name: string | null, created: ReadonlyMap<string, number>): TopicResponse {

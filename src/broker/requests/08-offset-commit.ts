@@ -1,11 +1,13 @@
 import { ZERO_UUID } from '#base/uuid.ts'
 import { type ServedApi, serve } from '#network/service.ts'
+import type { Pieces } from '#network/turns.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import type { OffsetCommitRequest, OffsetCommitResponse } from '#protocol/messages/offset-commit.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { Broker } from '../broker.ts'
 import { coordinated } from './coordinated.ts'
+import { portionsOf } from './portions.ts'
 
 /**
  * OffsetCommit (8), versions 2-10. Written to the group's log before it is answered.
@@ -17,15 +19,26 @@ export function offsetCommit(broker: Broker): ServedApi {
   return serve({
     api: API.OffsetCommit,
     async handle(request, call) {
-      const { known, refused } = split(broker, request, call.apiVersion)
-      const answered = known.length === 0 ? [] : await commit(broker, { ...request, topics: known }, call)
-      return { topics: merge(request, call.apiVersion, [...answered, ...refused]) }
+      const pieces = broker.turns.pieces()
+      const { known, refused } = await split(broker, request, call.apiVersion, pieces)
+      const commits: Promise<readonly TopicResponse[]>[] = []
+      if (known.length > 0) {
+        for (const { topics } of portionsOf(known, partitionsOf, withPartitions)) {
+          if (commits.length > 0) await broker.turns.next()
+          commits.push(commit(broker, { ...request, topics }, call))
+        }
+      }
+      const answered = (await Promise.all(commits)).flat()
+      return { topics: await merge(request, call.apiVersion, answered.concat(refused), pieces) }
     },
   })
 }
 
 type Topic = OffsetCommitRequest['topics'][number]
 type TopicResponse = NonNullable<InputOf<typeof OffsetCommitResponse>['topics']>[number]
+
+const partitionsOf = ({ partitions }: Topic) => partitions
+const withPartitions = (topic: Topic, partitions: Topic['partitions']): Topic => ({ ...topic, partitions })
 
 function commit(
   broker: Broker,
@@ -42,15 +55,18 @@ function commit(
 }
 
 /** What exists goes on to the coordinator, with its name and its id. */
-function split(
+async function split(
   broker: Broker,
   request: OffsetCommitRequest,
   version: number,
-): { known: Topic[]; refused: TopicResponse[] } {
+  pieces: Pieces,
+): Promise<{ known: Topic[]; refused: TopicResponse[] }> {
   const { image } = broker.metadata
   const known: Topic[] = []
   const refused: TopicResponse[] = []
   for (const topic of request.topics) {
+    const wait = pieces.next(1 + (topic.partitions.length >> 2))
+    if (wait) await wait
     const found = version >= 10 ? image.topic(topic.topicId) : image.topicByName(topic.name)
     if (found === undefined) {
       refused.push(refuse(topic, version >= 10 ? 'UNKNOWN_TOPIC_ID' : 'UNKNOWN_TOPIC_OR_PARTITION'))
@@ -74,12 +90,19 @@ function refuse(topic: Topic, error: ErrorName): TopicResponse {
 }
 
 /** In the order of the request. */
-function merge(request: OffsetCommitRequest, version: number, answered: readonly TopicResponse[]): TopicResponse[] {
+async function merge(
+  request: OffsetCommitRequest,
+  version: number,
+  answered: readonly TopicResponse[],
+  pieces: Pieces,
+): Promise<TopicResponse[]> {
   // A partition that is named twice is answered twice, in order.
   const codes = new Map<string, number[]>()
   const byId = version >= 10
   for (const topic of answered) {
     for (const partition of topic.partitions ?? []) {
+      const wait = pieces.next()
+      if (wait) await wait
       const key = `${byId ? topic.topicId : topic.name}:${partition.partitionIndex}`
       const known = codes.get(key)
       if (known === undefined) codes.set(key, [partition.errorCode ?? ErrorCode.NONE])
@@ -88,14 +111,14 @@ function merge(request: OffsetCommitRequest, version: number, answered: readonly
   }
   // Taken from the end, which costs the same for each.
   for (const each of codes.values()) each.reverse()
-  return request.topics
-    .filter(({ partitions }) => partitions.length > 0)
-    .map(({ name, topicId, partitions }) => ({
-      name,
-      topicId: byId ? topicId : ZERO_UUID,
-      partitions: partitions.map(({ partitionIndex }) => ({
-        partitionIndex,
-        errorCode: codes.get(`${byId ? topicId : name}:${partitionIndex}`)?.pop() ?? ErrorCode.UNKNOWN_SERVER_ERROR,
-      })),
+  const topics: TopicResponse[] = []
+  for (const { name, topicId, partitions } of request.topics) {
+    if (partitions.length === 0) continue
+    const merged = await pieces.map(partitions, ({ partitionIndex }) => ({
+      partitionIndex,
+      errorCode: codes.get(`${byId ? topicId : name}:${partitionIndex}`)?.pop() ?? ErrorCode.UNKNOWN_SERVER_ERROR,
     }))
+    topics.push({ name, topicId: byId ? topicId : ZERO_UUID, partitions: merged })
+  }
+  return topics
 }

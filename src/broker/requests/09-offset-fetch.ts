@@ -6,6 +6,7 @@ import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
 import { coordinated } from './coordinated.ts'
+import { joined, portionsOf } from './portions.ts'
 
 /**
  * OffsetFetch (9), versions 1-10. What a group, from v8 on several groups, has committed.
@@ -25,12 +26,30 @@ export function offsetFetch(broker: Broker): ServedApi {
         whole.set(group.groupId, fetched)
         return fetched
       }
-      return offsetFetchResponse(await Promise.all(groups.map(group => fetchOnce(group))), call.apiVersion)
+      const answered = await broker.turns.pieces().mapLater(groups, group => fetchOnce(group))
+      return offsetFetchResponse(answered, call.apiVersion)
     },
   })
 }
 
+type Topic = NonNullable<OffsetFetchGroup['topics']>[number]
+const partitionsOf = ({ partitionIndexes }: Topic) => partitionIndexes
+const withPartitions = (topic: Topic, partitionIndexes: number[]): Topic => ({ ...topic, partitionIndexes })
+
+/** What names very much is asked for in portions. */
 async function fetchGroup(broker: Broker, group: OffsetFetchGroup, call: Call): Promise<OffsetFetchGroupResponse> {
+  if (group.topics === null) return await fetchPortion(broker, group, call)
+  const answers: (OffsetFetchGroupResponse & { readonly goesOn: boolean })[] = []
+  for (const { topics, goesOn } of portionsOf(group.topics, partitionsOf, withPartitions)) {
+    if (answers.length > 0) await broker.turns.next()
+    answers.push({ ...(await fetchPortion(broker, { ...group, topics }, call)), goesOn })
+  }
+  const { goesOn: _, ...first } = answers[0] as (typeof answers)[number]
+  const topics = joined(answers.map(({ topics, goesOn }) => ({ topics: topics ?? [], goesOn })))
+  return answers.length === 1 ? first : { ...first, topics }
+}
+
+async function fetchPortion(broker: Broker, group: OffsetFetchGroup, call: Call): Promise<OffsetFetchGroupResponse> {
   const { image } = broker.metadata
   const byId = call.apiVersion >= 10
   const isUnknown = ({ topicId }: { readonly topicId: Uuid }) => byId && image.topic(topicId) === undefined

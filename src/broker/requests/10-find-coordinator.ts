@@ -18,7 +18,12 @@ export function findCoordinator(broker: Broker): ServedApi {
     async handle(request, call) {
       if (call.apiVersion >= 4) {
         const coordinators = []
-        for (const key of request.coordinatorKeys) coordinators.push(await find(broker, key, request.keyType, call))
+        const pieces = broker.turns.pieces()
+        for (const key of request.coordinatorKeys) {
+          const wait = pieces.next()
+          if (wait) await wait
+          coordinators.push(await find(broker, key, request.keyType, call))
+        }
         return { coordinators }
       }
       return await find(broker, request.key, request.keyType, call)

@@ -4,11 +4,15 @@ import { ErrorCode } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
 import { coordinated } from './coordinated.ts'
 
+/** In one decision of the coordinator; no group has so many. */
+const MEMBERS_MAX = 20_000
+
 /** LeaveGroup (13), versions 0-5. v3: several members at once, static ones by their instance id. */
 export function leaveGroup(broker: Broker): ServedApi {
   return serve({
     api: API.LeaveGroup,
     handle(request, call) {
+      if (request.members.length > MEMBERS_MAX) return { errorCode: ErrorCode.INVALID_REQUEST }
       const command = (id: number) => ({ kind: 'LeaveGroup', call: id, version: call.apiVersion, request }) as const
       return coordinated(
         async () => (await broker.groups.ask(request.groupId, call.caller, command)).response,

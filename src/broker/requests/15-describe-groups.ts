@@ -15,7 +15,6 @@ export function describeGroups(broker: Broker): ServedApi {
     api: API.DescribeGroups,
     async handle(request, call) {
       // One that is named a thousand times is described once.
-      const described = new Map<string, Promise<readonly Described[]>>()
       const describe = (groupId: string): Promise<readonly Described[]> =>
         coordinated<readonly Described[]>(
           async () => {
@@ -26,8 +25,10 @@ export function describeGroups(broker: Broker): ServedApi {
           },
           error => [{ groupId, errorCode: ErrorCode[error] }],
         )
-      for (const groupId of request.groups) if (!described.has(groupId)) described.set(groupId, describe(groupId))
-      const groups = (await Promise.all(request.groups.map(groupId => described.get(groupId) ?? []))).flat()
+      const pieces = broker.turns.pieces()
+      const once = [...new Set(request.groups)]
+      const described = new Map(await pieces.mapLater(once, async id => [id, await describe(id)] as const))
+      const groups = (await pieces.map(request.groups, id => described.get(id) ?? [])).flat()
       if (!request.includeAuthorizedOperations) return { groups }
       return {
         groups: groups.map(group =>

@@ -13,24 +13,27 @@ import type { Broker } from '../broker.ts'
 export function deleteRecords(broker: Broker): ServedApi {
   return serve({
     api: API.DeleteRecords,
-    handle: async request => ({
-      topics: await Promise.all(
-        request.topics
-          .filter(({ partitions }) => partitions.length > 0)
-          .map(async ({ name, partitions }) => ({
-            name,
-            partitions: await Promise.all(
-              partitions.map(async ({ partitionIndex, offset }) => {
-                const result = await deleteBefore(broker, name, partitionIndex, offset)
-                return typeof result === 'string'
-                  ? { partitionIndex, lowWatermark: -1, errorCode: ErrorCode[result] }
-                  : { partitionIndex, lowWatermark: result, errorCode: ErrorCode.NONE }
-              }),
-            ),
-          })),
-      ),
-    }),
+    async handle(request) {
+      const pieces = broker.turns.pieces()
+      const topics = []
+      for (const { name, partitions } of request.topics) {
+        if (partitions.length === 0) continue
+        const answered = pieces.mapLater(partitions, async ({ partitionIndex, offset }) =>
+          deleted(partitionIndex, await deleteBefore(broker, name, partitionIndex, offset)),
+        )
+        topics.push(answered.then(partitions => ({ name, partitions })))
+        const wait = pieces.next()
+        if (wait) await wait
+      }
+      return { topics: await Promise.all(topics) }
+    },
   })
+}
+
+function deleted(partitionIndex: number, result: number | ErrorName) {
+  return typeof result === 'string'
+    ? { partitionIndex, lowWatermark: -1, errorCode: ErrorCode[result] }
+    : { partitionIndex, lowWatermark: result, errorCode: ErrorCode.NONE }
 }
 
 async function deleteBefore(broker: Broker, name: string, index: number, offset: number): Promise<number | ErrorName> {

@@ -7,10 +7,11 @@ import type { Broker } from '../broker.ts'
 export function offsetForLeaderEpoch(broker: Broker): ServedApi {
   return serve({
     api: API.OffsetForLeaderEpoch,
-    handle: request => ({
-      topics: request.topics.map(({ topic, partitions }) => ({
-        topic,
-        partitions: partitions.map(({ partition, currentLeaderEpoch, leaderEpoch }) => {
+    async handle(request) {
+      const pieces = broker.turns.pieces()
+      const topics = []
+      for (const { topic, partitions } of request.topics) {
+        const answered = await pieces.map(partitions, ({ partition, currentLeaderEpoch, leaderEpoch }) => {
           const refused = (error: ErrorName) => ({
             partition,
             errorCode: ErrorCode[error],
@@ -33,8 +34,10 @@ export function offsetForLeaderEpoch(broker: Broker): ServedApi {
             leaderEpoch: known?.leaderEpoch ?? -1,
             endOffset: known?.endOffset ?? -1,
           }
-        }),
-      })),
-    }),
+        })
+        topics.push({ topic, partitions: answered })
+      }
+      return { topics }
+    },
   })
 }

@@ -17,14 +17,20 @@ import type { Broker } from '../broker.ts'
 export function describeConfigs(broker: Broker): ServedApi {
   return serve({
     api: API.DescribeConfigs,
-    handle(request) {
+    async handle(request) {
+      const pieces = broker.turns.pieces()
       const { resources, includeSynonyms, includeDocumentation } = request
       const allOfAType = resources.every(({ resourceType }) => TYPES.has(resourceType))
       // One that is named a thousand times is described once.
       const described = new Map<string, Result>()
+      let entries = 0
       const describeAsked = (asked: Resource): Result => {
         const { resourceType, resourceName, configurationKeys } = asked
-        const found = !allOfAType ? OF_NO_TYPE : described.size < DESCRIBED_MAX ? resourceOf(broker, asked) : TOO_MANY
+        if ((configurationKeys?.length ?? 0) > KEYS_MAX) {
+          const errorMessage = `a resource is asked for at most ${KEYS_MAX} keys`
+          return { errorCode: ErrorCode.INVALID_REQUEST, errorMessage, resourceType, resourceName, configs: [] }
+        }
+        const found = !allOfAType ? OF_NO_TYPE : entries < ENTRIES_MAX ? resourceOf(broker, asked) : TOO_MANY
         if ('error' in found) {
           const { error, message } = found
           return { errorCode: ErrorCode[error], errorMessage: message, resourceType, resourceName, configs: [] }
@@ -32,27 +38,39 @@ export function describeConfigs(broker: Broker): ServedApi {
         const configs = describe(found, { keys: configurationKeys, includeSynonyms, includeDocumentation })
         return { errorCode: ErrorCode.NONE, errorMessage: '', resourceType, resourceName, configs }
       }
-      const results = resources.map(asked => {
-        const key = JSON.stringify(asked)
-        const result = described.get(key) ?? describeAsked(asked)
+      const results: Result[] = []
+      for (const asked of resources) {
+        const wait = pieces.next(RESOURCE_PIECES)
+        if (wait) await wait
+        const key = keyOf(asked)
+        const before = entries < ENTRIES_MAX ? described.get(key) : undefined
+        const result = before ?? describeAsked(asked)
+        entries += result.configs?.length ?? 0
         described.set(key, result)
-        return result
-      })
+        results.push(result)
+      }
       return { results }
     },
   })
 }
 
 type Resource = DescribeConfigsRequest['resources'][number]
+/** Keys beyond what is looked at count for nothing. */
+const keyOf = ({ configurationKeys, ...rest }: Resource) =>
+  JSON.stringify([rest, (configurationKeys?.length ?? 0) > KEYS_MAX ? KEYS_MAX : configurationKeys])
 type Result = NonNullable<InputOf<typeof DescribeConfigsResponse>['results']>[number]
 
 const TYPES: ReadonlySet<number> = new Set(Object.values(CONFIG_RESOURCE))
-/** Some tens of microseconds each: what one request may keep the loop from others. */
-const DESCRIBED_MAX = 20_000
+/** Settings in one answer, also of what is named repeatedly: those of some 12,000 topics, in some hundred bytes each. */
+const ENTRIES_MAX = 400_000
+/** There are some hundred. */
+const KEYS_MAX = 1000
 const TOO_MANY = {
   error: 'INVALID_REQUEST',
-  message: `one request describes at most ${DESCRIBED_MAX} resources; ask for the others in another`,
+  message: `one request is answered with at most ${ENTRIES_MAX} settings; ask for the other resources in another`,
 } as const
+/** What describing a resource takes, in pieces of a turn. */
+const RESOURCE_PIECES = 16
 const OF_NO_TYPE = { error: 'INVALID_REQUEST', message: 'a resource is of a type that there is not' } as const
 
 function resourceOf(

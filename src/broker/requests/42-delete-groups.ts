@@ -9,7 +9,7 @@ export function deleteGroups(broker: Broker): ServedApi {
   return serve({
     api: API.DeleteGroups,
     async handle(request, call) {
-      const deleted = request.groupsNames.map(groupId =>
+      const deleted = await broker.turns.pieces().mapLater(request.groupsNames, groupId =>
         coordinated(
           async () => {
             const one = { ...request, groupsNames: [groupId] }
@@ -20,7 +20,7 @@ export function deleteGroups(broker: Broker): ServedApi {
           error => [{ groupId, errorCode: ErrorCode[error] }],
         ),
       )
-      return { results: (await Promise.all(deleted)).flat() }
+      return { results: deleted.flat() }
     },
   })
 }

@@ -14,18 +14,20 @@ type PartitionResponse = NonNullable<TopicResponse['partitions']>[number]
 export function describeProducers(broker: Broker): ServedApi {
   return serve({
     api: API.DescribeProducers,
-    handle(request) {
+    async handle(request) {
+      const pieces = broker.turns.pieces()
       // One that is named a thousand times is described once.
       const described = new Map<string, PartitionResponse>()
-      const topics = request.topics.map(({ name, partitionIndexes }) => ({
-        name,
-        partitions: partitionIndexes.map(index => {
+      const topics = []
+      for (const { name, partitionIndexes } of request.topics) {
+        const partitions = await pieces.map(partitionIndexes, index => {
           const key = `${index}/${name}`
           const partition = described.get(key) ?? describePartition(broker, name, index)
           described.set(key, partition)
           return partition
-        }),
-      }))
+        })
+        topics.push({ name, partitions })
+      }
       return { topics }
     },
   })

@@ -7,6 +7,8 @@ import type { InputOf } from '#protocol/schema.ts'
 import type { Broker } from '../broker.ts'
 import { TOPIC_OPERATIONS } from './authorized-operations.ts'
 
+/** Sorted at once. A page names 2,000 partitions at most, so nobody needs as many topics in one request. */
+const TOPICS_MAX = 50_000
 /** max.request.partition.size.limit */
 const PARTITIONS_MAX = 2000
 
@@ -18,18 +20,24 @@ const PARTITIONS_MAX = 2000
 export function describeTopicPartitions(broker: Broker): ServedApi {
   return serve({
     api: API.DescribeTopicPartitions,
-    handle(request) {
+    async handle(request) {
       const { image } = broker.metadata
       const all = request.topics.length === 0
-      const names = [...new Set(all ? image.topicIds.keys() : request.topics.map(({ name }) => name))].sort()
       const { cursor } = request
+      if (request.topics.length > TOPICS_MAX) {
+        return { topics: request.topics.map(({ name }) => ({ errorCode: ErrorCode.INVALID_REQUEST, name })) }
+      }
+      const names = [...new Set(all ? image.topicIds.keys() : request.topics.map(({ name }) => name))].sort()
       if (cursor !== null && (cursor.partitionIndex < 0 || (!all && !names.includes(cursor.topicName)))) {
         return { topics: names.map(name => ({ errorCode: ErrorCode.INVALID_REQUEST, name })) }
       }
       let left = Math.min(Math.max(request.responsePartitionLimit, 1), PARTITIONS_MAX)
       const topics: TopicResponse[] = []
+      const pieces = broker.turns.pieces()
       for (const name of names) {
         if (cursor !== null && name < cursor.topicName) continue
+        const wait = pieces.next()
+        if (wait) await wait
         const topic = image.topicByName(name)
         if (topic === undefined) {
           const invalid = topicNameProblem(name) !== undefined

@@ -3,7 +3,9 @@ import { test } from 'node:test'
 import { ByteReader } from '#base/bytes.ts'
 import { BrokerConfigs } from '#core/config/broker-configs.ts'
 import type { ServedApi } from '#network/service.ts'
+import { Turns } from '#network/turns.ts'
 import { decode, encodeToBuffer } from '#protocol/codec.ts'
+import { realClock } from '#world/real/clock.ts'
 import type { Broker } from '../broker.ts'
 import { offsetCommit } from './08-offset-commit.ts'
 import { offsetFetch } from './09-offset-fetch.ts'
@@ -14,7 +16,9 @@ const COUNT = 150_000
 const TOPIC_ID = 'AAAAAAAAAAAAAAAAAAAAAg'
 
 /** One topic, one partition; the coordinator says yes to everything. */
+const turns = new Turns(realClock)
 const broker = {
+  turns,
   nodeId: 1,
   configs: new BrokerConfigs({ nodeId: 1 }),
   metadata: {
@@ -70,4 +74,6 @@ test('a request that names something very often costs no more than it is large',
   const resource = { resourceType: 4, resourceName: '9', configurationKeys: [] }
   const described = await ask(describeConfigs(broker), 4, { resources: times(resource) })
   assert.equal(described.results?.length, COUNT)
+  // Of each of the 150,000 at most some thousand are gone over before others are served.
+  assert.ok(turns.count > 200, `${turns.count} turns`)
 })

@@ -1,4 +1,5 @@
 import { ByteReader, DecodeError } from '#base/bytes.ts'
+import { REQUEST_ELEMENTS_MAX } from '#core/metadata/topics.ts'
 import { type Call, type ServedApi, type Service, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { decode } from '#protocol/codec.ts'
@@ -56,12 +57,16 @@ export function envelope(controller: Controller, service: () => Service): Served
 function open(bytes: Buffer, service: Service, call: Call) {
   try {
     const reader = new ByteReader(bytes)
+    // What is more is refused by the broker that would pass it on.
+    reader.elementsLeft = 2 * REQUEST_ELEMENTS_MAX
     const { apiKey, apiVersion, correlationId, clientId } = decodeRequestHeader(reader)
     const served = service.get(apiKey)
     if (served === undefined || !FORWARDABLE.has(apiKey)) return ErrorCode.INVALID_REQUEST
     if (apiVersion < served.versions.first || apiVersion > served.versions.last) return ErrorCode.UNSUPPORTED_VERSION
+    const before = reader.elementsLeft
     const request = decode(served.api.request, apiVersion, reader)
-    const innerCall: Call = { ...call, apiKey, apiVersion, clientId, size: bytes.length }
+    const elements = before - reader.elementsLeft
+    const innerCall: Call = { ...call, apiKey, apiVersion, clientId, size: bytes.length, elements }
     return { served, request, innerCall, correlationId }
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error

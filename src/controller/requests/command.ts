@@ -1,3 +1,4 @@
+import { REQUEST_ELEMENTS_MAX } from '#core/metadata/topics.ts'
 import type { Call, ServedApi } from '#network/service.ts'
 import { serve } from '#network/service.ts'
 import type { Api } from '#protocol/apis.ts'
@@ -27,6 +28,10 @@ export function command<Kind extends CommandKind, Request extends Schema, Respon
   return serve({
     api,
     async handle(request, call) {
+      if (call.elements > REQUEST_ELEMENTS_MAX) {
+        const errorCode = ErrorCode.POLICY_VIOLATION
+        return refused(request, { errorCode, errorMessage: errorText(errorCode) })
+      }
       try {
         const answer: AnswerOf<Kind> = await controller.submit<Kind>(command(request, call))
         return (answer as unknown as { readonly response: InputOf<Response> }).response

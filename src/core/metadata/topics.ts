@@ -21,6 +21,9 @@ import { CLUSTER_METADATA_TOPIC, collisionKey, topicNameProblem } from './topic-
 /** More in one request would make a batch of the log too large to take in at once. */
 export const PARTITIONS_PER_REQUEST_MAX = 10_000
 
+/** Elements of arrays in a request that the controller decides in one go: 10,000 topics to create, each with its replicas. */
+export const REQUEST_ELEMENTS_MAX = 65_536
+
 type CreatableTopic = CreateTopicsRequest['topics'][number]
 type Result = NonNullable<InputOf<typeof CreateTopicsResponse>['topics']>[number]
 

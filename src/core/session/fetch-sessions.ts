@@ -36,7 +36,9 @@ export type FetchContext =
  * Of all sessions together: some 250 bytes each. A client names any partitions it likes, also ones that do not exist, by
  * the million in one request, and a thousand sessions of that size are more than the memory there is.
  */
-export const SESSION_PARTITIONS_MAX = 1_000_000
+export const ALL_SESSIONS_PARTITIONS_MAX = 1_000_000
+/** Of one session, and of a fetch without one: what is gone over at once whenever it looks for records. */
+export const SESSION_PARTITIONS_MAX = 65_536
 
 /** Neither a session nor a wish for one. */
 const FINAL_EPOCH = -1
@@ -82,7 +84,7 @@ export class FetchSessions {
   /** Of all sessions. */
   #partitions = 0
 
-  constructor(slots: number, evictionMs: Millis = 120_000, partitionsMax = SESSION_PARTITIONS_MAX) {
+  constructor(slots: number, evictionMs: Millis = 120_000, partitionsMax = ALL_SESSIONS_PARTITIONS_MAX) {
     this.#slots = slots
     this.#evictionMs = evictionMs
     this.#partitionsMax = partitionsMax
@@ -118,7 +120,7 @@ export class FetchSessions {
     if (session.nextEpoch !== sessionEpoch) return { kind: 'refused', error: 'INVALID_FETCH_SESSION_EPOCH' }
     if (session.usesTopicIds !== usesTopicIds) return { kind: 'refused', error: 'FETCH_SESSION_TOPIC_ID_ERROR' }
     this.#update(session, request, nameOf)
-    if (this.#partitions > this.#partitionsMax) {
+    if (this.#partitions > this.#partitionsMax || session.partitions.size > SESSION_PARTITIONS_MAX) {
       this.#end(session.id) // its client names all again, and is served without a session while there is no room
       return { kind: 'refused', error: 'FETCH_SESSION_ID_NOT_FOUND' }
     }

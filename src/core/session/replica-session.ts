@@ -1,0 +1,56 @@
+import { INT32_MAX } from '#base/units.ts'
+
+const FETCH_SESSION_ID_NOT_FOUND = 70
+
+export interface SessionTurn<Item, Position> {
+  readonly sessionId: number
+  readonly sessionEpoch: number
+  /** New, or at another position than the other side knows of. */
+  readonly changed: readonly (readonly [Item, Position])[]
+  readonly forgotten: readonly Item[]
+}
+
+/**
+ * A follower's fetch session with a leader's broker (KIP-227), the asking side: after a full fetch only what changed is
+ * named. Positions are compared by identity. One request at a time: every `next` is followed by `answered` or `failed`.
+ */
+export class ReplicaSession<Item, Position> {
+  #sessionId = 0
+  /** 0 opens a session (and closes the one named), then it counts up from 1. */
+  #epoch = 0
+  #sent = new Map<Item, Position>()
+
+  next(wanted: ReadonlyMap<Item, Position>): SessionTurn<Item, Position> {
+    if (this.#epoch === 0) this.#sent.clear()
+    const forgotten: Item[] = []
+    for (const item of this.#sent.keys()) if (!wanted.has(item)) forgotten.push(item)
+    for (const item of forgotten) this.#sent.delete(item)
+    const changed: [Item, Position][] = []
+    for (const [item, position] of wanted) {
+      if (this.#sent.get(item) === position) continue
+      this.#sent.set(item, position)
+      changed.push([item, position])
+    }
+    return { sessionId: this.#sessionId, sessionEpoch: this.#epoch, changed, forgotten }
+  }
+
+  /** The whole answer's error and session id. False if nothing in it counts and the fetch is to be made again. */
+  answered(errorCode: number, sessionId: number): boolean {
+    if (errorCode !== 0) {
+      if (errorCode === FETCH_SESSION_ID_NOT_FOUND) this.#sessionId = 0
+      this.#epoch = 0
+      return false
+    }
+    // 0: the other side keeps no session for us; every fetch is a full one.
+    if (sessionId === 0) this.#epoch = 0
+    else this.#epoch = this.#epoch === INT32_MAX ? 1 : this.#epoch + 1
+    this.#sessionId = sessionId
+    return true
+  }
+
+  /** No answer came: nobody knows which epoch the other side is in, so the next fetch opens anew. */
+  failed(): void {
+    this.#epoch = 0
+    this.#sessionId = 0
+  }
+}

@@ -86,6 +86,8 @@ export class Broker {
   readonly #lifeLink: ControllerLink
   /** Of the follower alone: answers on one connection keep their order, and its long polls would hold up all others. */
   readonly #followLink: ControllerLink
+  /** For who is in sync: it must not wait behind anything else, as acknowledgements wait for it. */
+  readonly #replicaLink: ControllerLink
   readonly #service: Service
   readonly #servers: Server[] = []
   #lifecycle: BrokerLifecycle | undefined
@@ -113,6 +115,7 @@ export class Broker {
     this.#ownLink = link('broker-own')
     this.#lifeLink = link('heartbeat')
     this.#followLink = link('raft-client', ownController)
+    this.#replicaLink = link('broker-replicas')
     this.metadata = new MetadataFollower({
       nodeId: config.nodeId,
       clusterId: options.clusterId,
@@ -126,8 +129,13 @@ export class Broker {
       nodeId: config.nodeId,
       folders: options.folders,
       image: () => this.metadata.image,
-      clock: world.clock,
+      world,
+      deadlines: this.deadlines,
       log: this.log,
+      link: this.#replicaLink,
+      brokerEpoch: () => this.epoch,
+      listener: config.interBrokerListener ?? 'PLAINTEXT',
+      configs: () => this.#configs,
       termsOf: topic => this.#termsOf(topic),
       ledChanged: (partition, leads) => {
         if (partition.topic !== OFFSETS_TOPIC) return
@@ -187,6 +195,7 @@ export class Broker {
     this.#ownLink.close()
     this.#lifeLink.close()
     this.#followLink.close()
+    this.#replicaLink.close()
     this.deadlines.stop()
   }
 

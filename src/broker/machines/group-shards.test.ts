@@ -10,6 +10,7 @@ import { MemoryDisk } from '#storage/testing/memory-disk.ts'
 import { LastBatchFold, LinesLogger, ManualClock } from '#storage/testing/rig.ts'
 import { Deadlines } from '../deadlines.ts'
 import { Partition } from '../partitions/partition.ts'
+import { assigned, surroundings } from '../partitions/testing/surroundings.ts'
 import { ShardRunner } from './group-shards.ts'
 
 const TIME = 1_700_000_000_000
@@ -19,6 +20,8 @@ function batch(key: Buffer, value: Buffer | null): Buffer {
   builder.append(TIME, key, value)
   return builder.build()
 }
+
+const TERMS = { minInSync: 1 }
 
 async function ledPartition(clock: ManualClock, lines: LinesLogger, disk = new MemoryDisk()): Promise<Partition> {
   const log = await Log.open({
@@ -32,8 +35,9 @@ async function ledPartition(clock: ManualClock, lines: LinesLogger, disk = new M
     clean: true,
     startOffset: 0,
   })
-  const partition = new Partition('id', '__consumer_offsets', 0, log, new ProducerStates(), 0)
-  partition.lead(1, 0, [1], { minInSync: 1 })
+  const around = surroundings(clock, lines)
+  const partition = new Partition('id', '__consumer_offsets', 0, log, new ProducerStates(), 0, around)
+  partition.become(assigned(0), TERMS)
   return partition
 }
 
@@ -100,8 +104,8 @@ test('what an earlier leader appended and is not stored yet is waited for', asyn
   }
   const appended = batch(KNOWN.key, KNOWN.value)
   partition.produce(appended, 0, appended.length, -1, { settle: () => {} })
-  partition.resign(-1, 1)
-  partition.lead(1, 2, [1], { minInSync: 1 })
+  partition.become(assigned(1, { leader: -1 }), TERMS)
+  partition.become(assigned(2), TERMS)
   const around = { clock, deadlines: new Deadlines(clock), log: lines, config: DEFAULT_GROUP_CONFIG }
   const shard = new ShardRunner(partition, around)
   assert.equal(await groupsOf(shard), undefined)

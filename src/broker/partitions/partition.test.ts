@@ -8,8 +8,10 @@ import { MemoryDisk } from '#storage/testing/memory-disk.ts'
 import { LinesLogger, ManualClock, plainBatch } from '#storage/testing/rig.ts'
 import { WorldError } from '#world/world.ts'
 import { Partition, type ProduceToken } from './partition.ts'
+import { assigned, surroundings } from './testing/surroundings.ts'
 
 const TIME = 1_700_000_000_000
+const TERMS = { minInSync: 1 }
 
 async function openPartition() {
   const producers = new ProducerStates()
@@ -34,8 +36,8 @@ async function openPartition() {
     clean: true,
     startOffset: 0,
   })
-  const partition = new Partition('id', 'topic', 0, log, producers, 0)
-  partition.lead(1, 0, [1], { minInSync: 1 })
+  const partition = new Partition('id', 'topic', 0, log, producers, 0, surroundings(clock, new LinesLogger()))
+  partition.become(assigned(0), TERMS)
   const produce = (baseSequence: number): Promise<Produced<ProduceToken>> => {
     const batch = plainBatch(0, 1, 500_000, TIME, { producerId: 7, producerEpoch: 0, baseSequence })
     return new Promise(resolve => partition.produce(batch, 0, batch.length, -1, { settle: resolve }))
@@ -93,7 +95,7 @@ test('an epoch that begins while appends of the one before are under way goes on
   const { disk, log, partition, produce } = await openPartition()
   const letGo = holdWrites(disk)
   const before = produce(0)
-  partition.lead(1, 1, [1], { minInSync: 1 })
+  partition.become(assigned(1), TERMS)
   const after = produce(1)
   assert.equal((await before).error, 'NOT_LEADER_OR_FOLLOWER')
   const repeated = produce(0)
@@ -111,8 +113,8 @@ test('an epoch that begins while a write fails takes the place of what did not c
   const { disk, clock, log, partition, produce } = await openPartition()
   const letGo = holdWrites(disk)
   const before = produce(0)
-  partition.resign(-1, 1)
-  partition.lead(1, 2, [1], { minInSync: 1 })
+  partition.become(assigned(1, { leader: -1 }), TERMS)
+  partition.become(assigned(2), TERMS)
   assert.equal((await before).error, 'NOT_LEADER_OR_FOLLOWER')
   letGo('EIO')
   await log.flush().catch(() => undefined)

@@ -1,14 +1,21 @@
 import type { NodeId } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
+import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { CONFIG_RESOURCE, configResourceKey } from '#core/metadata/config-resource.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
-import type { MetadataImage, PartitionImage, TopicImage } from '#core/metadata/image.ts'
+import { isActive, type MetadataImage, type PartitionImage, type TopicImage } from '#core/metadata/image.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
 import type { BatchFold } from '#storage/batch-fold.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
 import { StorageError } from '#storage/storage-error.ts'
-import type { Clock, Logger } from '#world/world.ts'
-import { Partition } from './partition.ts'
+import type { Clock, Logger, Timer, World } from '#world/world.ts'
+import type { Deadlines } from '../deadlines.ts'
+import type { ControllerLink } from '../metadata/controller-link.ts'
+import { DirectoryReports } from './directory-reports.ts'
+import { IsrChanges } from './isr-changes.ts'
+import { Partition, type PartitionSurroundings } from './partition.ts'
+import { type FetchTerms, ReplicaFetchers } from './replica-fetchers.ts'
+import { ReplicationThrottle } from './replication-throttle.ts'
 import type { Terms } from './terms.ts'
 
 /** Why a partition cannot be asked here, by the name of Kafka's error. */
@@ -23,8 +30,16 @@ export interface PartitionsOptions {
   readonly nodeId: NodeId
   readonly folders: LogFolders
   readonly image: () => MetadataImage
-  readonly clock: Clock
+  readonly world: World
+  readonly deadlines: Deadlines
   readonly log: Logger
+  /** For what leaders and followers here have to tell the controller. */
+  readonly link: ControllerLink
+  /** Of this broker's registration; -1 before. */
+  readonly brokerEpoch: () => number
+  /** The listener by which brokers reach each other. */
+  readonly listener: string
+  readonly configs: () => BrokerConfigs
   /** The terms of a topic with these overrides. */
   readonly termsOf: (topic: string) => Terms
   /** A partition began or ceased to be led here. */
@@ -41,6 +56,10 @@ interface HostedTopic {
 const OPEN_AT_ONCE = 32
 /** A partition that could not be opened is tried again after this: disks come back, also without a restart. */
 const REOPEN_MS = 2000
+/** A broker that serves waits so long for logs that are new here, before it goes on to what the cluster says next. */
+const OPEN_WAIT_MS = 1000
+/** Level of metadata.version from which the controller knows directories of replicas. */
+const METADATA_VERSION_DIRECTORIES = 17
 
 /** The partitions of this broker, as the metadata image wants them. */
 export class Partitions {
@@ -50,10 +69,58 @@ export class Partitions {
   readonly #offline = new Set<string>()
   /** By topic id and index: a partition that is tried again may be asked for by the image meanwhile. */
   readonly #opening = new Map<string, Promise<Partition>>()
+  readonly #clock: Clock
+  readonly #isrChanges: IsrChanges
+  readonly #directoryReports: DirectoryReports
+  readonly #fetchers: ReplicaFetchers
+  readonly #around: PartitionSurroundings
+  readonly throttle: ReplicationThrottle
   #stopped = false
 
   constructor(options: PartitionsOptions) {
     this.#options = options
+    const { nodeId, world, deadlines, log, link, brokerEpoch, listener, configs, image } = options
+    this.#clock = world.clock
+    const reporting = { nodeId, link, clock: world.clock, log, brokerEpoch }
+    this.#isrChanges = new IsrChanges(reporting)
+    this.#directoryReports = new DirectoryReports(reporting)
+    this.throttle = new ReplicationThrottle({
+      nodeId,
+      topic: partition => this.terms(partition).topic,
+      leaderRate: () => rateOf(configs(), 'leader.replication.throttled.rate'),
+      followerRate: () => rateOf(configs(), 'follower.replication.throttled.rate'),
+    })
+    this.#fetchers = new ReplicaFetchers({
+      world,
+      deadlines,
+      log,
+      nodeId,
+      brokerEpoch,
+      broker: id => image().broker(id),
+      listener,
+      terms: () => fetchTermsOf(configs()),
+      hosted: (topicId, index) => this.#topics.get(topicId)?.partitions[index],
+      throttle: this.throttle,
+    })
+    this.#around = {
+      nodeId,
+      clock: world.clock,
+      deadlines,
+      log,
+      lagTimeMaxMs: configs().number('replica.lag.time.max.ms'),
+      fetchBackoffMs: configs().number('replica.fetch.backoff.ms'),
+      eligibleEpoch: id => {
+        const broker = image().broker(id)
+        return isActive(broker) ? broker?.epoch : undefined
+      },
+      ledChanged: (partition, leads) => {
+        if (leads) this.#fetchers.leave(partition)
+        options.ledChanged(partition, leads)
+      },
+      alterIsr: (partition, proposal) => this.#isrChanges.propose(partition, proposal),
+      fetchable: partition => this.#fetchers.fetchable(partition),
+      askOffsets: partition => this.#fetchers.askOffsets(partition),
+    }
   }
 
   *all(): Generator<Partition> {
@@ -110,9 +177,30 @@ export class Partitions {
     for (const [id, changed] of delta.topics) {
       const topic = image.topic(id)
       if (topic === undefined) continue
-      for (const index of changed.partitions) work.push(() => this.#settle(topic, index))
+      for (const index of changed.partitions) {
+        // What is open takes its part at once: a leader must not wait for the disk of another partition.
+        if (!this.#settleOpen(topic, index)) work.push(() => this.#settle(topic, index))
+      }
     }
-    await inTurns(work, OPEN_AT_ONCE)
+    this.#brokersChanged(delta.brokers)
+    if (work.length === 0) return
+    const opened = inTurns(work, OPEN_AT_ONCE)
+    const serves = image.broker(this.#options.nodeId)?.fenced === false
+    if (!serves) return await opened
+    let timer: Timer | undefined
+    const patience = new Promise<void>(resolve => {
+      timer = this.#clock.after(OPEN_WAIT_MS, resolve)
+    })
+    await Promise.race([opened, patience])
+    timer?.cancel()
+  }
+
+  #brokersChanged(brokers: ReadonlySet<NodeId>): void {
+    if (brokers.size === 0) return
+    for (const id of brokers) this.#fetchers.brokerChanged(id)
+    for (const partition of this.all()) {
+      if (partition.followers.some(({ id }) => brokers.has(id))) partition.brokersChanged()
+    }
   }
 
   /** Deletes what is too old or too much, in every log. */
@@ -121,7 +209,7 @@ export class Partitions {
       if (partition.gone) continue
       const before = partition.log.startOffset
       try {
-        await partition.log.retain(this.#options.clock.now(), partition.highWatermark)
+        await partition.log.retain(this.#clock.now(), partition.highWatermark)
       } catch (error) {
         if (!(error instanceof StorageError)) throw error
       }
@@ -141,46 +229,71 @@ export class Partitions {
   /** Nobody is led and nobody waits here any more. The logs stay open for their owner to close. */
   stop(): void {
     this.#stopped = true
+    this.#fetchers.stop()
+    this.#isrChanges.stop()
+    this.#directoryReports.stop()
     for (const partition of this.all()) partition.leave()
     this.#topics.clear()
   }
 
-  async #settle(topic: TopicImage, index: number): Promise<void> {
-    const { nodeId, ledChanged, log, clock } = this.#options
+  /** Gives a partition that is open, or not to be here, its part. False when its log has to be opened first. */
+  #settleOpen(topic: TopicImage, index: number): boolean {
+    const { nodeId } = this.#options
     const wanted = topic.partitions[index]
     if (wanted === undefined || !wanted.replicas.includes(nodeId)) {
       this.#leave(topic, index)
+      return true
+    }
+    const hosted = this.#topics.get(topic.id)
+    const partition = hosted?.partitions[index]
+    if (hosted === undefined || partition === undefined) return false
+    this.#become(partition, wanted, hosted.terms)
+    return true
+  }
+
+  #become(partition: Partition, wanted: PartitionImage, { minInSync }: Terms): void {
+    partition.become(wanted, { minInSync })
+    if (wanted.leader < 0) this.#fetchers.leave(partition)
+    this.#reportDirectory(partition, wanted)
+  }
+
+  #reportDirectory({ topicId, index, log }: Partition, wanted: PartitionImage): void {
+    const { nodeId, folders, image } = this.#options
+    if (image().metadataVersion < METADATA_VERSION_DIRECTORIES) return
+    const directory = folders.directoryOf(log)
+    if (directory === undefined || wanted.directories[wanted.replicas.indexOf(nodeId)] === directory) return
+    this.#directoryReports.report(topicId, index, directory)
+  }
+
+  async #settle(topic: TopicImage, index: number): Promise<void> {
+    const { log } = this.#options
+    if (this.#settleOpen(topic, index)) return
+    const hosted = this.#hosted(topic)
+    const key = `${topic.id}:${index}`
+    let partition: Partition
+    try {
+      partition = await this.#openOnce(key, hosted, index)
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error
+      if (!this.#offline.has(key)) {
+        const reason = error.message
+        log.error({ topic: topic.name, partition: index, reason }, 'a partition cannot be opened and is offline')
+      }
+      this.#offline.add(key)
+      this.#clock.after(REOPEN_MS, () => void this.#settleAgain(topic.id, index))
       return
     }
-    const hosted = this.#hosted(topic)
-    let partition = hosted.partitions[index]
-    if (partition === undefined) {
-      const key = `${topic.id}:${index}`
-      try {
-        partition = await this.#openOnce(key, hosted, index)
-      } catch (error) {
-        if (!(error instanceof StorageError)) throw error
-        if (!this.#offline.has(key)) {
-          const reason = error.message
-          log.error({ topic: topic.name, partition: index, reason }, 'a partition cannot be opened and is offline')
-        }
-        this.#offline.add(key)
-        clock.after(REOPEN_MS, () => void this.#settleAgain(topic.id, index))
-        return
-      }
-      if (this.#offline.delete(key)) log.info({ topic: topic.name, partition: index }, 'a partition is online again')
-      if (this.#stopped) return
-      if (this.#options.image().topic(topic.id) === undefined) {
-        this.#remove(partition)
-        return
-      }
-      hosted.partitions[index] = partition
+    if (this.#offline.delete(key)) log.info({ topic: topic.name, partition: index }, 'a partition is online again')
+    if (this.#stopped || partition.gone || hosted.partitions[index] === partition) return
+    // The cluster may have gone on while the log was opened.
+    const now = this.#options.image().topic(topic.id)
+    const wanted = now?.partitions[index]
+    if (wanted === undefined || !wanted.replicas.includes(this.#options.nodeId)) {
+      this.#remove(partition)
+      return
     }
-    const led = partition.leads
-    if (wanted.leader === nodeId)
-      partition.lead(nodeId, wanted.leaderEpoch, wanted.isr, { minInSync: hosted.terms.minInSync })
-    else partition.resign(wanted.leader, wanted.leaderEpoch)
-    if (led !== partition.leads) ledChanged(partition, partition.leads)
+    hosted.partitions[index] = partition
+    this.#become(partition, wanted, hosted.terms)
   }
 
   async #settleAgain(id: Uuid, index: number): Promise<void> {
@@ -215,7 +328,7 @@ export class Partitions {
       fold,
       highWatermark: () => opened?.highWatermark ?? 0,
     })
-    opened = new Partition(topic.id, topic.name, index, log, producers, highWatermark)
+    opened = new Partition(topic.id, topic.name, index, log, producers, highWatermark, this.#around)
     return opened
   }
 
@@ -251,10 +364,25 @@ export class Partitions {
   }
 
   #remove(partition: Partition): void {
-    const led = partition.leads
     partition.leave()
-    if (led) this.#options.ledChanged(partition, false)
+    this.#fetchers.leave(partition)
     void this.#options.folders.remove(partition.log)
+  }
+}
+
+function rateOf(configs: BrokerConfigs, name: string): number | undefined {
+  const text = configs.string(name)
+  return text === null ? undefined : Number(text)
+}
+
+function fetchTermsOf(configs: BrokerConfigs): FetchTerms {
+  return {
+    waitMs: configs.number('replica.fetch.wait.max.ms'),
+    minBytes: configs.number('replica.fetch.min.bytes'),
+    partitionBytes: configs.number('replica.fetch.max.bytes'),
+    answerBytes: configs.number('replica.fetch.response.max.bytes'),
+    backoffMs: configs.number('replica.fetch.backoff.ms'),
+    timeoutMs: configs.number('replica.socket.timeout.ms'),
   }
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { BatchBuilder } from '#records/builder.ts'
-import { type LeaderEffect, PartitionLeader } from './leader.ts'
+import { type LeaderEffect, type LeaderOptions, PartitionLeader } from './leader.ts'
 import { ProducerStates } from './producers.ts'
 
 function batch(count: number, producer?: { id: number; epoch: number; sequence: number }): Buffer {
@@ -15,19 +15,28 @@ function batch(count: number, producer?: { id: number; epoch: number; sequence: 
   return builder.build()
 }
 
-function leader(endOffset = 0, minInSync = 1): PartitionLeader<number> {
+const LAG_MS = 30_000
+
+function leader(endOffset = 0, options: Partial<LeaderOptions> = {}): PartitionLeader<number> {
   return new PartitionLeader<number>({
+    nodeId: 1,
     epoch: 3,
     endOffset,
     highWatermark: endOffset,
-    inSync: [1],
-    minInSync,
+    replicas: [1],
+    isr: [1],
+    partitionEpoch: 10,
+    minInSync: 1,
     producers: new ProducerStates(),
+    lagTimeMaxMs: LAG_MS,
+    eligibleEpoch: () => 100,
+    now: 0,
+    ...options,
   })
 }
 
 function produce(of: PartitionLeader<number>, bytes: Buffer, token: number, acks: -1 | 0 | 1 = -1) {
-  return of.step({ kind: 'produce', buffer: bytes, at: 0, size: bytes.length, acks, token })
+  return of.step({ kind: 'produce', buffer: bytes, at: 0, size: bytes.length, acks, token }, 0)
 }
 
 /** Effects in a form that reads well in a comparison. */
@@ -40,6 +49,8 @@ function told(effects: readonly LeaderEffect<number>[]): string[] {
         return `answer ${effect.answer.token} ${effect.answer.error ?? 'ok'} ${effect.answer.baseOffset}`
       case 'highWatermark':
         return `highWatermark ${effect.offset}`
+      case 'alterIsr':
+        return `alterIsr ${effect.proposal.isr.map(({ brokerId }) => brokerId)} at ${effect.proposal.partitionEpoch}`
     }
   })
 }
@@ -49,12 +60,12 @@ test('acks=all and acks=1 wait for the log, acks=0 does not', () => {
   assert.deepEqual(told(produce(one, batch(2), 1)), ['append 10..11'])
   assert.deepEqual(told(produce(one, batch(1), 2, 1)), ['append 12..12'])
   assert.deepEqual(told(produce(one, batch(1), 3, 0)), ['append 13..13', 'answer 3 ok 13'])
-  assert.deepEqual(told(one.step({ kind: 'stored', endOffset: 12 })), ['highWatermark 12', 'answer 1 ok 10'])
-  assert.deepEqual(told(one.step({ kind: 'stored', endOffset: 14 })), ['highWatermark 14', 'answer 2 ok 12'])
+  assert.deepEqual(told(one.step({ kind: 'stored', endOffset: 12 }, 0)), ['highWatermark 12', 'answer 1 ok 10'])
+  assert.deepEqual(told(one.step({ kind: 'stored', endOffset: 14 }, 0)), ['highWatermark 14', 'answer 2 ok 12'])
 })
 
 test('fewer replicas in sync than wanted refuse acks=all before anything is written, and only that', () => {
-  const one = leader(0, 2)
+  const one = leader(0, { replicas: [1, 2], minInSync: 2 })
   assert.deepEqual(told(produce(one, batch(1), 1)), ['answer 1 NOT_ENOUGH_REPLICAS -1'])
   assert.deepEqual(told(produce(one, batch(1), 2, 1)), ['append 0..0'])
 })
@@ -64,7 +75,7 @@ test('a repeat is answered with its first offset, when it is stored as the first
   const sent = () => batch(3, { id: 7, epoch: 0, sequence: 0 })
   assert.deepEqual(told(produce(one, sent(), 1)), ['append 0..2'])
   assert.deepEqual(told(produce(one, sent(), 2)), [])
-  assert.deepEqual(told(one.step({ kind: 'stored', endOffset: 3 })), [
+  assert.deepEqual(told(one.step({ kind: 'stored', endOffset: 3 }, 0)), [
     'highWatermark 3',
     'answer 1 ok 0',
     'answer 2 ok 0',
@@ -91,10 +102,10 @@ test('after a failed write the same offsets are given again and the retry is no 
   const one = leader()
   const first = () => batch(2, { id: 7, epoch: 0, sequence: 0 })
   produce(one, first(), 1)
-  one.step({ kind: 'stored', endOffset: 2 })
+  one.step({ kind: 'stored', endOffset: 2 }, 0)
   const second = () => batch(1, { id: 7, epoch: 0, sequence: 2 })
   produce(one, second(), 2)
-  assert.deepEqual(told(one.step({ kind: 'storeFailed', endOffset: 2, message: 'full' })), [
+  assert.deepEqual(told(one.step({ kind: 'storeFailed', endOffset: 2, message: 'full' }, 0)), [
     'answer 2 KAFKA_STORAGE_ERROR -1',
   ])
   assert.deepEqual(told(produce(one, second(), 3)), ['append 2..2'])
@@ -104,7 +115,7 @@ test('after a failed write the same offsets are given again and the retry is no 
 test('whoever waits is told when the leadership ends', () => {
   const one = leader()
   produce(one, batch(1), 1)
-  assert.deepEqual(told(one.step({ kind: 'resigned' })), ['answer 1 NOT_LEADER_OR_FOLLOWER -1'])
+  assert.deepEqual(told(one.step({ kind: 'resigned' }, 0)), ['answer 1 NOT_LEADER_OR_FOLLOWER -1'])
 })
 
 test('every produce is answered once, offsets are dense, the watermark never falls', () => {
@@ -134,7 +145,7 @@ test('every produce is answered once, offsets are dense, the watermark never fal
             ends.push(next)
           } else if (effect.kind === 'answer') {
             answered.set(effect.answer.token, (answered.get(effect.answer.token) ?? 0) + 1)
-          } else {
+          } else if (effect.kind === 'highWatermark') {
             assert.ok(effect.offset > watermark)
             watermark = effect.offset
           }
@@ -146,14 +157,14 @@ test('every produce is answered once, offsets are dense, the watermark never fal
           const due = ends.filter(end => end > stored)
           if (due.length === 0) continue
           stored = due[Math.floor(each.part * (due.length - 1))] as number
-          take(one.step({ kind: 'stored', endOffset: stored }))
+          take(one.step({ kind: 'stored', endOffset: stored }, 0))
         } else {
           next = stored
           ends.length = 0
-          take(one.step({ kind: 'storeFailed', endOffset: stored, message: 'no' }))
+          take(one.step({ kind: 'storeFailed', endOffset: stored, message: 'no' }, 0))
         }
       }
-      take(one.step({ kind: 'resigned' }))
+      take(one.step({ kind: 'resigned' }, 0))
       for (let each = 0; each < token; each++) assert.equal(answered.get(each), 1, `token ${each}`)
     }),
   )

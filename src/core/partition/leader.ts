@@ -1,7 +1,10 @@
 import { assert } from '#base/assert.ts'
-import type { Epoch, NodeId, Offset } from '#base/units.ts'
+import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
 import { baseOffset, lastOffsetDelta, NO_PRODUCER_ID, producerId, stamp } from '#records/batch.ts'
+import { InSyncReplicas, type IsrAnswer, type IsrProposal } from './in-sync-replicas.ts'
 import type { ProducerStates } from './producers.ts'
+
+export type { FollowerState, IsrAnswer, IsrMember, IsrProposal } from './in-sync-replicas.ts'
 
 /** Why a partition's leader refuses or fails a produce, by the name of Kafka's error. */
 export type ProduceError =
@@ -34,6 +37,29 @@ export type LeaderEvent<Token> =
   | { readonly kind: 'stored'; readonly endOffset: Offset }
   /** The local log could not take what was sent to it and ends at `endOffset`. */
   | { readonly kind: 'storeFailed'; readonly endOffset: Offset; readonly message: string }
+  /** A follower fetches from `offset`: it holds everything below, from `startOffset` on. */
+  | {
+      readonly kind: 'followerFetched'
+      readonly replica: NodeId
+      readonly offset: Offset
+      readonly startOffset: Offset
+      /** As the follower said it; -1 where it did not. */
+      readonly brokerEpoch: number
+    }
+  /** What the metadata says of this epoch's partition. May be older or newer than the answer to a proposal. */
+  | {
+      readonly kind: 'assigned'
+      readonly replicas: readonly NodeId[]
+      readonly isr: readonly NodeId[]
+      readonly partitionEpoch: Epoch
+    }
+  /** What became of a proposal. */
+  | { readonly kind: 'isrAnswered'; readonly proposal: IsrProposal; readonly answer: IsrAnswer }
+  /** Brokers came, went, or were fenced. */
+  | { readonly kind: 'brokersChanged' }
+  | { readonly kind: 'minInSync'; readonly minInSync: number }
+  /** The time of `wakeAt` has come. */
+  | { readonly kind: 'tick' }
   /** The leadership ended; whoever waits is told so. */
   | { readonly kind: 'resigned' }
 
@@ -48,53 +74,64 @@ export type LeaderEffect<Token> =
     }
   | { readonly kind: 'answer'; readonly answer: Produced<Token> }
   | { readonly kind: 'highWatermark'; readonly offset: Offset }
+  /** To the controller; its answer comes back as `isrAnswered`. At most one is under way. */
+  | { readonly kind: 'alterIsr'; readonly proposal: IsrProposal }
 
 interface Waiting<Token> {
   readonly token: Token
   readonly baseOffset: Offset
   /** The answer leaves when the log (acks=1) or the high watermark (acks=all) has come here. */
   readonly endOffset: Offset
-  readonly all: boolean
 }
 
 export interface LeaderOptions {
+  readonly nodeId: NodeId
   readonly epoch: Epoch
   readonly endOffset: Offset
   /** Behind what was appended before this epoch and is not stored yet; the end where nothing is. */
   readonly nextOffset?: Offset
+  /** As this replica knew it before it led. */
   readonly highWatermark: Offset
-  readonly inSync: readonly NodeId[]
+  readonly replicas: readonly NodeId[]
+  readonly isr: readonly NodeId[]
+  readonly partitionEpoch: Epoch
+  /** `min.insync.replicas`. */
   readonly minInSync: number
   readonly producers: ProducerStates
+  /** `replica.lag.time.max.ms`. */
+  readonly lagTimeMaxMs: Millis
+  /** The epoch of a broker that may be in sync: registered, not fenced, not about to leave. Of others undefined. */
+  readonly eligibleEpoch: (id: NodeId) => number | undefined
+  readonly now: Millis
 }
 
 const NONE: readonly never[] = []
 
 /**
- * The leader of one partition: gives offsets, knows repeats, and says when an answer may leave. The in-sync replicas
- * are today the leader alone, so the high watermark is the end of the local log.
+ * The leader of one partition in one epoch: gives offsets, knows repeats, knows how far its followers are, moves the
+ * high watermark, says who is in sync, and when an answer may leave.
  */
 export class PartitionLeader<Token> {
   readonly epoch: Epoch
   readonly producers: ProducerStates
-  minInSync: number
-  readonly #inSync: readonly NodeId[]
+  readonly replicas: InSyncReplicas
   /** The next offset to give. */
   #nextOffset: Offset
   #storedEnd: Offset
   #highWatermark: Offset
-  /** In the order of their offsets. */
-  readonly #waiting: Waiting<Token>[] = []
+  /** Both in the order of their offsets. */
+  readonly #waitingForLog: Waiting<Token>[] = []
+  readonly #waitingForAll: Waiting<Token>[] = []
 
   constructor(options: LeaderOptions) {
     assert(options.highWatermark <= options.endOffset, 'the high watermark is never beyond the log')
     this.epoch = options.epoch
     this.producers = options.producers
-    this.minInSync = options.minInSync
-    this.#inSync = options.inSync
     this.#nextOffset = options.nextOffset ?? options.endOffset
     this.#storedEnd = options.endOffset
     this.#highWatermark = options.highWatermark
+    this.replicas = new InSyncReplicas(options, this.#nextOffset)
+    this.#highWatermark = this.#nextHighWatermark(options.now)
   }
 
   get highWatermark(): Offset {
@@ -105,23 +142,45 @@ export class PartitionLeader<Token> {
     return this.#nextOffset
   }
 
-  step(event: LeaderEvent<Token>): readonly LeaderEffect<Token>[] {
+  /** `now` is only read where there are followers. */
+  step(event: LeaderEvent<Token>, now: Millis): readonly LeaderEffect<Token>[] {
     switch (event.kind) {
       case 'produce':
         return this.#produce(event)
       case 'stored':
-        return this.#stored(event.endOffset)
+        return this.#stored(event.endOffset, now)
       case 'storeFailed':
         return this.#storeFailed(event.endOffset, event.message)
+      case 'followerFetched':
+        if (!this.replicas.fetched(event.replica, event, this.#storedEnd, now)) return this.#proposed(now)
+        return this.#moved(now)
+      case 'assigned':
+        this.replicas.assigned(event.replicas, event.isr, event.partitionEpoch)
+        return this.#moved(now)
+      case 'isrAnswered':
+        this.replicas.answered(event.proposal, event.answer, now)
+        return this.#moved(now)
+      case 'minInSync':
+        this.replicas.minInSync = event.minInSync
+        return this.#moved(now)
+      case 'brokersChanged':
+      case 'tick':
+        return this.#moved(now)
       case 'resigned':
         return this.#failAll('NOT_LEADER_OR_FOLLOWER', 'the leadership of this partition has ended')
     }
   }
 
+  /** When a follower that lags must be looked at again. */
+  wakeAt(): Millis | undefined {
+    return this.replicas.wakeAt(this.#storedEnd)
+  }
+
   #produce(event: LeaderEvent<Token> & { kind: 'produce' }): readonly LeaderEffect<Token>[] {
     const { buffer, at, size, acks, token } = event
-    if (acks === -1 && this.#inSync.length < this.minInSync) {
-      const message = `${this.#inSync.length} replicas are in sync, min.insync.replicas is ${this.minInSync}`
+    if (acks === -1 && this.replicas.tooFew) {
+      const { isr, minInSyncHere } = this.replicas
+      const message = `${isr.length} replicas are in sync, min.insync.replicas is ${minInSyncHere}`
       return [refuse(token, 'NOT_ENOUGH_REPLICAS', message)]
     }
     const idempotent = producerId(buffer, at) !== NO_PRODUCER_ID
@@ -145,46 +204,90 @@ export class PartitionLeader<Token> {
   #answerWhenDue(token: Token, acks: -1 | 0 | 1, first: Offset, end: Offset): readonly LeaderEffect<Token>[] {
     const all = acks === -1
     if (acks !== 0 && end > (all ? this.#highWatermark : this.#storedEnd)) {
-      const waiting = { token, baseOffset: first, endOffset: end, all }
+      const queue = all ? this.#waitingForAll : this.#waitingForLog
+      const waiting = { token, baseOffset: first, endOffset: end }
       // Only a repeat can belong before the last one that waits.
-      let index = this.#waiting.length
-      while (index > 0 && (this.#waiting[index - 1] as Waiting<Token>).endOffset > end) index--
-      this.#waiting.splice(index, 0, waiting)
+      let index = queue.length
+      while (index > 0 && (queue[index - 1] as Waiting<Token>).endOffset > end) index--
+      if (index === queue.length) queue.push(waiting)
+      else queue.splice(index, 0, waiting)
       return NONE
     }
-    return [{ kind: 'answer', answer: { token, error: undefined, message: undefined, baseOffset: first } }]
+    return [all ? this.#replicated(token, first) : accepted(token, first)]
   }
 
-  #stored(endOffset: Offset): readonly LeaderEffect<Token>[] {
+  #stored(endOffset: Offset, now: Millis): readonly LeaderEffect<Token>[] {
     assert(endOffset >= this.#storedEnd && endOffset <= this.#nextOffset, 'the log holds what it was given, in order')
     this.#storedEnd = endOffset
     this.producers.stored(endOffset)
+    return this.#moved(now)
+  }
+
+  /** Something of which watermark and answers depend has changed. */
+  #moved(now: Millis): readonly LeaderEffect<Token>[] {
     const effects: LeaderEffect<Token>[] = []
-    if (endOffset > this.#highWatermark) {
-      this.#highWatermark = endOffset
-      effects.push({ kind: 'highWatermark', offset: endOffset })
+    const highWatermark = this.#nextHighWatermark(now)
+    if (highWatermark > this.#highWatermark) {
+      this.#highWatermark = highWatermark
+      effects.push({ kind: 'highWatermark', offset: highWatermark })
     }
-    let answered = 0
-    for (const waiting of this.#waiting) {
-      if (waiting.endOffset > (waiting.all ? this.#highWatermark : this.#storedEnd)) break
-      answered++
-      const { token, baseOffset } = waiting
-      effects.push({ kind: 'answer', answer: { token, error: undefined, message: undefined, baseOffset } })
+    for (const { token, baseOffset } of take(this.#waitingForLog, this.#storedEnd)) {
+      effects.push(accepted(token, baseOffset))
     }
-    if (answered > 0) this.#waiting.splice(0, answered)
+    for (const { token, baseOffset } of take(this.#waitingForAll, this.#highWatermark)) {
+      effects.push(this.#replicated(token, baseOffset))
+    }
+    const proposal = this.replicas.propose(this.#storedEnd, this.#highWatermark, now)
+    if (proposal !== undefined) effects.push({ kind: 'alterIsr', proposal })
     return effects
+  }
+
+  /** A follower is where it was; it may have become fit to join meanwhile. */
+  #proposed(now: Millis): readonly LeaderEffect<Token>[] {
+    const proposal = this.replicas.propose(this.#storedEnd, this.#highWatermark, now)
+    return proposal === undefined ? NONE : [{ kind: 'alterIsr', proposal }]
+  }
+
+  /** Never back. It stands still while too few are in sync: what they have is not safe (KIP-966). */
+  #nextHighWatermark(now: Millis): Offset {
+    if (this.replicas.tooFew) return this.#highWatermark
+    return Math.max(this.#highWatermark, this.replicas.heldByAll(this.#storedEnd, now))
   }
 
   #storeFailed(endOffset: Offset, message: string): readonly LeaderEffect<Token>[] {
     assert(endOffset === this.#storedEnd, 'a failed write moves nothing')
     this.#nextOffset = endOffset
     this.producers.forgetPending()
-    return this.#failAll('KAFKA_STORAGE_ERROR', message)
+    this.replicas.logEnds(endOffset)
+    // What is stored and waits for followers only is not lost.
+    return this.#failAll('KAFKA_STORAGE_ERROR', message, endOffset)
   }
 
-  #failAll(error: ProduceError, message: string): readonly LeaderEffect<Token>[] {
-    return this.#waiting.splice(0).map(waiting => refuse(waiting.token, error, message))
+  #failAll(error: ProduceError, message: string, above = -1): readonly LeaderEffect<Token>[] {
+    const effects: LeaderEffect<Token>[] = []
+    for (const queue of [this.#waitingForLog, this.#waitingForAll]) {
+      const stays = queue.findIndex(waiting => waiting.endOffset > above)
+      if (stays < 0) continue
+      for (const { token } of queue.splice(stays)) effects.push(refuse(token, error, message))
+    }
+    return effects
   }
+
+  #replicated(token: Token, baseOffset: Offset): LeaderEffect<Token> {
+    if (!this.replicas.tooFewEvenWithPending) return accepted(token, baseOffset)
+    return refuse(token, 'NOT_ENOUGH_REPLICAS_AFTER_APPEND', 'written, and fewer replicas hold it than must')
+  }
+}
+
+/** Takes those from the queue whose end is reached. */
+function take<Token>(queue: Waiting<Token>[], reached: Offset): readonly Waiting<Token>[] {
+  let count = 0
+  while (count < queue.length && (queue[count] as Waiting<Token>).endOffset <= reached) count++
+  return count === 0 ? NONE : queue.splice(0, count)
+}
+
+function accepted<Token>(token: Token, baseOffset: Offset): LeaderEffect<Token> {
+  return { kind: 'answer', answer: { token, error: undefined, message: undefined, baseOffset } }
 }
 
 function refuse<Token>(token: Token, error: ProduceError, message: string): LeaderEffect<Token> {

@@ -50,8 +50,8 @@ export const NODE_MUTANTS: Readonly<Record<string, NodeMutant>> = {
         PartitionLeader.prototype,
         'step',
         original =>
-          function (this: PartitionLeader<unknown>, event) {
-            return original.call(this, event.kind === 'produce' ? { ...event, acks: 0 } : event)
+          function (this: PartitionLeader<unknown>, event, now) {
+            return original.call(this, event.kind === 'produce' ? { ...event, acks: 0 } : event, now)
           },
       ),
   },
@@ -62,8 +62,8 @@ export const NODE_MUTANTS: Readonly<Record<string, NodeMutant>> = {
         PartitionLeader.prototype,
         'step',
         original =>
-          function (this: PartitionLeader<unknown>, event): readonly LeaderEffect<unknown>[] {
-            const effects = original.call(this, event)
+          function (this: PartitionLeader<unknown>, event, now): readonly LeaderEffect<unknown>[] {
+            const effects = original.call(this, event, now)
             if (event.kind !== 'produce') return effects
             return [...effects, { kind: 'highWatermark', offset: this.nextOffset + 1 }]
           },

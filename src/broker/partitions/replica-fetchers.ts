@@ -1,0 +1,433 @@
+import type { Millis, NodeId, Offset } from '#base/units.ts'
+import type { BrokerImage } from '#core/metadata/image.ts'
+import type { FetchPosition } from '#core/partition/follower.ts'
+import { ReplicaSession } from '#core/session/replica-session.ts'
+import { Channel, ChannelError } from '#network/channel.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, errorOf } from '#protocol/errors.ts'
+import type { MessageOf } from '#protocol/schema.ts'
+import type { Address, Logger, World } from '#world/world.ts'
+import type { Deadline, Deadlines } from '../deadlines.ts'
+import type { Partition } from './partition.ts'
+import type { ReplicationThrottle } from './replication-throttle.ts'
+
+/** How followers fetch; asked for every fetch, as some of it may change while the broker runs. */
+export interface FetchTerms {
+  readonly waitMs: Millis
+  readonly minBytes: number
+  readonly partitionBytes: number
+  readonly answerBytes: number
+  readonly backoffMs: Millis
+  readonly timeoutMs: Millis
+}
+
+export interface ReplicaFetchersOptions {
+  readonly world: World
+  readonly deadlines: Deadlines
+  readonly log: Logger
+  readonly nodeId: NodeId
+  /** Of this broker's registration. */
+  readonly brokerEpoch: () => number
+  readonly broker: (id: NodeId) => BrokerImage | undefined
+  /** The listener by which brokers reach each other. */
+  readonly listener: string
+  readonly terms: () => FetchTerms
+  /** The partition that the answer speaks of, if it is here. */
+  readonly hosted: (topicId: string, index: number) => Partition | undefined
+  readonly throttle: ReplicationThrottle
+}
+
+/** Ways to one leader: a partition that comes while one waits for records takes another. */
+const LANES_MAX = 3
+/** Appends of one answer that take longer are not waited for. */
+const SETTLE_MS: Millis = 10
+const CONNECT_TIMEOUT_MS: Millis = 2000
+const RECONNECT_MS: Millis = 20
+/** The largest answer that is taken: what was asked for, and one batch beyond it. */
+const ANSWER_BYTES_MAX = 512 * 1024 * 1024
+
+const LATEST = -1
+const EARLIEST_LOCAL = -4
+
+/** Fetches what this broker follows, from every broker that leads some of it. */
+export class ReplicaFetchers {
+  readonly #options: ReplicaFetchersOptions
+  readonly #leaders = new Map<NodeId, LeaderFetcher>()
+  /** Who fetches for a partition. */
+  readonly #owners = new Map<Partition, LeaderFetcher>()
+  #stopped = false
+
+  constructor(options: ReplicaFetchersOptions) {
+    this.#options = options
+  }
+
+  /** The partition follows its leader, and can be fetched for. */
+  fetchable(partition: Partition): void {
+    if (this.#stopped) return
+    const owner = this.#owners.get(partition)
+    if (owner !== undefined && owner.leaderId !== partition.leaderId) this.leave(partition)
+    if (partition.leaderId < 0) return
+    let fetcher = this.#leaders.get(partition.leaderId)
+    if (fetcher === undefined) {
+      fetcher = new LeaderFetcher(partition.leaderId, this.#options)
+      this.#leaders.set(partition.leaderId, fetcher)
+    }
+    this.#owners.set(partition, fetcher)
+    fetcher.fetchable(partition)
+  }
+
+  /** The partition is led here, or by nobody, or is gone. */
+  leave(partition: Partition): void {
+    const owner = this.#owners.get(partition)
+    if (owner === undefined) return
+    this.#owners.delete(partition)
+    owner.leave(partition)
+    if (!owner.isIdle) return
+    owner.stop()
+    this.#leaders.delete(owner.leaderId)
+  }
+
+  /** A broker is somewhere else, or alive again: what waited to try it again need not wait. */
+  brokerChanged(id: NodeId): void {
+    this.#leaders.get(id)?.retry()
+  }
+
+  askOffsets(partition: Partition): void {
+    const { leaderId, leaderEpoch } = partition
+    const fetcher = this.#leaders.get(leaderId)
+    const asked = fetcher === undefined ? Promise.resolve(undefined) : fetcher.offsetsOf(partition)
+    void asked.then(range => partition.leaderOffsets(leaderEpoch, range))
+  }
+
+  stop(): void {
+    this.#stopped = true
+    for (const fetcher of this.#leaders.values()) fetcher.stop()
+    this.#leaders.clear()
+    this.#owners.clear()
+  }
+}
+
+class LeaderFetcher {
+  readonly leaderId: NodeId
+  readonly #options: ReplicaFetchersOptions
+  readonly #lanes: Lane[] = []
+  readonly #laneOf = new Map<Partition, Lane>()
+
+  constructor(leaderId: NodeId, options: ReplicaFetchersOptions) {
+    this.leaderId = leaderId
+    this.#options = options
+  }
+
+  get isIdle(): boolean {
+    return this.#laneOf.size === 0
+  }
+
+  fetchable(partition: Partition): void {
+    let lane = this.#laneOf.get(partition)
+    if (lane === undefined || lane.isAway(partition)) {
+      lane?.partitions.delete(partition)
+      lane = this.#freeLane()
+      lane.partitions.add(partition)
+      this.#laneOf.set(partition, lane)
+    }
+    lane.settled(partition)
+  }
+
+  leave(partition: Partition): void {
+    const lane = this.#laneOf.get(partition)
+    this.#laneOf.delete(partition)
+    lane?.leave(partition)
+  }
+
+  retry(): void {
+    for (const lane of this.#lanes) lane.retry()
+  }
+
+  /** Where nothing waits at the leader now, so that the partition is asked for at once; the first of them, to stay few. */
+  #freeLane(): Lane {
+    const free = this.#lanes.find(lane => !lane.isFetching)
+    if (free !== undefined) return free
+    if (this.#lanes.length >= LANES_MAX) return this.#lanes[LANES_MAX - 1] as Lane
+    const lane = new Lane(this.leaderId, this.#lanes.length, this.#options, () => this.#gather(lane))
+    this.#lanes.push(lane)
+    return lane
+  }
+
+  /** A lane is about to fetch: what the first can take with it goes there. */
+  #gather(lane: Lane): boolean {
+    const first = this.#lanes[0] as Lane
+    if (lane === first || first.isFetching) return true
+    for (const partition of lane.partitions) {
+      first.partitions.add(partition)
+      this.#laneOf.set(partition, first)
+    }
+    lane.partitions.clear()
+    first.fetchSoon()
+    return false
+  }
+
+  async offsetsOf(partition: Partition): Promise<{ startOffset: Offset; endOffset: Offset } | undefined> {
+    const lane = this.#lanes[0] ?? this.#freeLane()
+    return await lane.offsetsOf(partition)
+  }
+
+  stop(): void {
+    for (const lane of this.#lanes) lane.stop()
+  }
+}
+
+/** One connection to a leader's broker with one fetch session, and at most one fetch under way. */
+class Lane {
+  readonly partitions = new Set<Partition>()
+  readonly #leaderId: NodeId
+  readonly #number: number
+  readonly #options: ReplicaFetchersOptions
+  /** Says whether there is anything left for this lane to fetch. */
+  readonly #gather: () => boolean
+  #channel: Promise<Channel> | undefined
+  #session = new ReplicaSession<Partition, FetchPosition>()
+  /** What the fetch that is under way asks for. */
+  #asked: ReadonlyMap<Partition, FetchPosition> | undefined
+  /** Of the last answer, those whose log is not done with it yet. */
+  readonly #settling = new Set<Partition>()
+  #deadline: Deadline | undefined
+  #planned = false
+  #failures = 0
+  #failedUntil: Millis = 0
+  #stopped = false
+
+  constructor(leaderId: NodeId, number: number, options: ReplicaFetchersOptions, gather: () => boolean) {
+    this.#leaderId = leaderId
+    this.#number = number
+    this.#options = options
+    this.#gather = gather
+  }
+
+  get isFetching(): boolean {
+    return this.#asked !== undefined
+  }
+
+  /** A fetch is under way that does not ask for it. */
+  isAway(partition: Partition): boolean {
+    return this.#asked !== undefined && this.#asked.get(partition) === undefined
+  }
+
+  settled(partition: Partition): void {
+    this.#settling.delete(partition)
+    if (this.#settling.size === 0) this.fetchSoon()
+    else this.#deadline ??= this.#options.deadlines.after(SETTLE_MS, () => this.#fetchNow())
+  }
+
+  leave(partition: Partition): void {
+    this.partitions.delete(partition)
+    this.#settling.delete(partition)
+    if (this.#settling.size === 0) this.fetchSoon()
+  }
+
+  retry(): void {
+    this.#failedUntil = 0
+    this.#failures = 0
+    this.fetchSoon()
+  }
+
+  /** All that becomes fetchable in this turn goes in one fetch. */
+  fetchSoon(): void {
+    if (this.#planned || this.#asked !== undefined || this.partitions.size === 0) return
+    this.#planned = true
+    this.#options.world.clock.soon(() => {
+      this.#planned = false
+      this.#fetchNow()
+    })
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#options.deadlines.cancel(this.#deadline)
+    this.partitions.clear()
+    this.#channel?.then(
+      channel => channel.close(),
+      () => {},
+    )
+    this.#channel = undefined
+  }
+
+  #fetchNow(): void {
+    const { deadlines, world, throttle } = this.#options
+    deadlines.cancel(this.#deadline)
+    this.#deadline = undefined
+    if (this.#stopped || this.#asked !== undefined || this.partitions.size === 0) return
+    const now = world.clock.monotonic()
+    if (now < this.#failedUntil) {
+      this.#deadline = deadlines.after(this.#failedUntil - now, () => this.#fetchNow())
+      return
+    }
+    if (!this.#gather()) return
+    const wanted = new Map<Partition, FetchPosition>()
+    let throttledMs = 0
+    for (const partition of this.partitions) {
+      const position = partition.fetchPosition
+      if (position === undefined) continue
+      const waitMs = throttle.followerWaitMs(partition, now)
+      if (waitMs === 0) wanted.set(partition, position)
+      else throttledMs = throttledMs === 0 ? waitMs : Math.min(waitMs, throttledMs)
+    }
+    if (throttledMs > 0 && wanted.size === 0) {
+      this.#deadline = deadlines.after(throttledMs, () => this.#fetchNow())
+    }
+    if (wanted.size === 0) return
+    this.#asked = wanted
+    void this.#fetch(wanted, throttledMs).then(
+      isAnswered => {
+        this.#asked = undefined
+        if (isAnswered) this.#failures = 0
+        this.#next()
+      },
+      error => {
+        if (!(error instanceof ChannelError)) throw error
+        this.#asked = undefined
+        this.#failed(error)
+      },
+    )
+  }
+
+  #next(): void {
+    if (this.#stopped) return
+    if (this.#settling.size === 0) this.fetchSoon()
+    else this.#deadline ??= this.#options.deadlines.after(SETTLE_MS, () => this.#fetchNow())
+  }
+
+  #failed(error: ChannelError): void {
+    if (this.#stopped) return
+    const { log, world, terms } = this.#options
+    this.#session.failed()
+    log.debug({ leader: this.#leaderId, reason: error.message }, 'a leader cannot be fetched from; trying again')
+    const pauseMs = Math.min(RECONNECT_MS * 2 ** Math.min(this.#failures, 10), terms().backoffMs)
+    this.#failures++
+    this.#failedUntil = world.clock.monotonic() + pauseMs
+    this.fetchSoon()
+  }
+
+  async #fetch(wanted: ReadonlyMap<Partition, FetchPosition>, throttledMs: Millis): Promise<boolean> {
+    const { nodeId, brokerEpoch, terms } = this.#options
+    const { waitMs, minBytes, partitionBytes, answerBytes, timeoutMs } = terms()
+    const channel = await this.#connected()
+    const { sessionId, sessionEpoch, changed, forgotten } = this.#session.next(wanted)
+    const answer = await channel.ask(
+      API.Fetch,
+      {
+        replicaState: { replicaId: nodeId, replicaEpoch: brokerEpoch() },
+        maxWaitMs: throttledMs > 0 ? Math.min(waitMs, throttledMs) : waitMs,
+        minBytes,
+        maxBytes: answerBytes,
+        isolationLevel: 0,
+        sessionId,
+        sessionEpoch,
+        topics: byTopic(changed, ([partition]) => partition).map(([topicId, partitions]) => ({
+          topicId,
+          partitions: partitions.map(([{ index }, position]) => ({
+            partition: index,
+            currentLeaderEpoch: position.leaderEpoch,
+            fetchOffset: position.offset,
+            lastFetchedEpoch: position.lastFetchedEpoch,
+            logStartOffset: position.startOffset,
+            partitionMaxBytes: partitionBytes,
+          })),
+        })),
+        forgottenTopicsData: byTopic(forgotten, partition => partition).map(([topicId, partitions]) => ({
+          topicId,
+          partitions: partitions.map(({ index }) => index),
+        })),
+      },
+      { timeoutMs: timeoutMs + waitMs },
+    )
+    if (!this.#session.answered(answer.errorCode, answer.sessionId)) return false
+    for (const topic of answer.responses) {
+      for (const response of topic.partitions) this.#answered(topic.topicId, response, wanted)
+    }
+    return true
+  }
+
+  #answered(topicId: string, response: FetchedPartition, wanted: ReadonlyMap<Partition, FetchPosition>): void {
+    const partition = this.#options.hosted(topicId, response.partitionIndex)
+    const position = partition === undefined ? undefined : wanted.get(partition)
+    if (partition === undefined || position === undefined) return
+    const { errorCode, divergingEpoch, highWatermark, logStartOffset: startOffset, records } = response
+    // Before it is handed over: the log may be done with it at once.
+    if (this.partitions.has(partition)) this.#settling.add(partition)
+    if (errorCode !== ErrorCode.NONE) {
+      partition.fetched({ kind: 'refused', position, error: errorOf(errorCode).name })
+    } else if (divergingEpoch.endOffset >= 0 || divergingEpoch.epoch >= 0) {
+      partition.fetched({ kind: 'diverged', position, ...divergingEpoch })
+    } else {
+      if (records !== null) this.#options.throttle.followed(partition, records.length)
+      partition.fetched({ kind: 'fetched', position, highWatermark, startOffset, records })
+    }
+    // One that waits for time to pass comes back by itself, and nobody waits for it.
+    if (partition.fetchPosition === undefined && !partition.isSettling) this.#settling.delete(partition)
+  }
+
+  async offsetsOf({ topic, index, leaderEpoch: currentLeaderEpoch }: Partition) {
+    const ask = async (channel: Channel, timestamp: number): Promise<Offset | undefined> => {
+      const partitions = [{ partitionIndex: index, currentLeaderEpoch, timestamp }]
+      const request = { replicaId: this.#options.nodeId, topics: [{ name: topic, partitions }] }
+      const answer = await channel.ask(API.ListOffsets, request, { timeoutMs: this.#options.terms().timeoutMs })
+      const partition = answer.topics[0]?.partitions[0]
+      return partition?.errorCode === ErrorCode.NONE ? partition.offset : undefined
+    }
+    try {
+      const channel = await this.#connected()
+      const [endOffset, startOffset] = await Promise.all([ask(channel, LATEST), ask(channel, EARLIEST_LOCAL)])
+      return endOffset === undefined || startOffset === undefined ? undefined : { startOffset, endOffset }
+    } catch (error) {
+      if (!(error instanceof ChannelError)) throw error
+      return undefined
+    }
+  }
+
+  #connected(): Promise<Channel> {
+    if (this.#channel !== undefined) return this.#channel
+    const address = this.#address()
+    if (address === undefined) {
+      const message = `broker ${this.#leaderId} has no listener ${this.#options.listener}`
+      return Promise.reject(new ChannelError('closed', { host: '', port: 0 }, message))
+    }
+    const { world, nodeId, terms } = this.#options
+    const connecting = Channel.connect(world, address, {
+      clientId: `broker-${nodeId}-fetcher-${this.#number}`,
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      requestTimeoutMs: terms().timeoutMs,
+      frameBytesMax: ANSWER_BYTES_MAX,
+    }).then(async channel => {
+      await channel.negotiate()
+      channel.whenClosed(() => {
+        if (this.#channel === connecting) this.#channel = undefined
+      })
+      if (this.#stopped) channel.close()
+      return channel
+    })
+    this.#channel = connecting
+    connecting.catch(() => {
+      if (this.#channel === connecting) this.#channel = undefined
+    })
+    return connecting
+  }
+
+  #address(): Address | undefined {
+    const { broker, listener } = this.#options
+    const endPoint = broker(this.#leaderId)?.endPoints.find(({ name }) => name === listener)
+    return endPoint === undefined ? undefined : { host: endPoint.host, port: endPoint.port }
+  }
+}
+
+type FetchedPartition = MessageOf<typeof API.Fetch.response>['responses'][number]['partitions'][number]
+
+function byTopic<T>(items: readonly T[], partitionOf: (item: T) => Partition): [string, T[]][] {
+  const topics = new Map<string, T[]>()
+  for (const item of items) {
+    const { topicId } = partitionOf(item)
+    const of = topics.get(topicId)
+    if (of === undefined) topics.set(topicId, [item])
+    else of.push(item)
+  }
+  return [...topics]
+}

@@ -22,6 +22,18 @@ export function pair(text: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
+const SIZES: Record<string, number> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3 }
+
+/** Bytes per second: a number, or with K, M or G so many KiB, MiB or GiB. */
+export function byteRate(text: string): number {
+  const [, count, unit = ''] = /^(\d+(?:\.\d+)?)\s*([kmg]?)(?:i?b)?(?:\/s)?$/i.exec(text) ?? []
+  const rate = Math.round(Number(count) * (SIZES[unit.toLowerCase()] ?? Number.NaN))
+  if (count === undefined || !Number.isSafeInteger(rate) || rate < 1) {
+    throw new UsageError(`"${text}" is no rate`, 'write bytes per second: 10485760, 512K, 50M, 1G')
+  }
+  return rate
+}
+
 /** A place in a partition as people write it. A negative offset counts from the end. */
 export type PlaceText = 'earliest' | 'latest' | { readonly offset: number } | { readonly timestamp: number }
 

@@ -21,7 +21,7 @@ interface CommandModule {
 export const COMMANDS: readonly { name: string; summary: string; load: () => Promise<CommandModule> }[] = [
   {
     name: 'topics',
-    summary: 'list, create, describe, alter and delete topics',
+    summary: 'list, create, describe, alter, move and delete topics',
     load: () => import('./commands/topics.ts'),
   },
   { name: 'produce', summary: 'write records to a topic', load: () => import('./commands/produce.ts') },
@@ -32,7 +32,11 @@ export const COMMANDS: readonly { name: string; summary: string; load: () => Pro
     load: () => import('./commands/groups.ts'),
   },
   { name: 'configs', summary: 'describe and change settings', load: () => import('./commands/configs.ts') },
-  { name: 'cluster', summary: 'describe brokers, controller and quorum', load: () => import('./commands/cluster.ts') },
+  {
+    name: 'cluster',
+    summary: 'describe nodes, quorum and partitions; elect leaders, change voters',
+    load: () => import('./commands/cluster.ts'),
+  },
   { name: 'doctor', summary: 'check what a client would meet', load: () => import('./commands/doctor.ts') },
   {
     name: 'completion',

@@ -7,6 +7,11 @@ export interface TopicPartition {
   readonly partition: number
 }
 
+/** Partitions by their topics, as requests want them. */
+export function byTopic<P extends TopicPartition>(partitions: readonly P[]): [string, P[]][] {
+  return [...Map.groupBy(partitions, ({ topic }) => topic)]
+}
+
 /** Does something with partitions at the broker that leads each, and again with fresh leaders while that may help. */
 export async function perLeader<P extends TopicPartition, R>(
   client: Client,

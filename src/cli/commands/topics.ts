@@ -1,12 +1,13 @@
 import type { Command } from 'commander'
-import { createPartitions, createTopic, deleteTopic, listTopics } from '#client/admin/topics.ts'
+import { createPartitions, createTopic, deleteTopic, describeTopic, listTopics } from '#client/admin/topics.ts'
 import { type Client, ClientError, type Topic } from '#client/client.ts'
 import { collect, pair, wholeNumber } from '../arguments.ts'
 import { existingTopic, UsageError, wantsJson, withClient } from '../context.ts'
 import { counted, print, printJson, table } from '../output.ts'
+import { addReassign } from './reassign.ts'
 
 export function command(program: Command): void {
-  const topics = program.command('topics').description('list, create, describe, alter and delete topics')
+  const topics = program.command('topics').description('list, create, describe, alter, move and delete topics')
 
   topics
     .command('list')
@@ -70,13 +71,20 @@ export function command(program: Command): void {
   topics
     .command('describe <name...>')
     .description('show partitions and settings')
+    .addHelpText(
+      'after',
+      `
+The first of the replicas is the preferred leader. Eligible are replicas that left those in sync with all that is
+acknowledged, and may lead; offline those whose broker or folder is down.`,
+    )
     .action(async (names: string[], _options: object, self: Command) => {
       const { describeConfigs } = await import('#client/admin/configs.ts')
       const { listOffsets } = await import('#client/admin/offsets.ts')
       const found = await withClient(self, client =>
         Promise.all(
           names.map(async name => {
-            const topic = await existingTopic(client, name)
+            await existingTopic(client, name)
+            const topic = await describeTopic(client, name)
             const configs = await describeConfigs(client, { type: 'topic', name })
             const led = topic.partitions.filter(({ leader }) => leader >= 0)
             const ask = (spec: 'earliest' | 'latest') =>
@@ -112,10 +120,12 @@ export function command(program: Command): void {
           each.leader < 0 ? 'none' : each.leader,
           each.replicas.join(','),
           each.isr.join(','),
+          none(each.eligible ?? []),
+          none(each.offline),
           each.firstOffset,
           each.endOffset,
         ])
-        print(table(['PARTITION', 'LEADER', 'REPLICAS', 'IN SYNC', 'FIRST', 'END'], rows))
+        print(table(['PARTITION', 'LEADER', 'REPLICAS', 'IN SYNC', 'ELIGIBLE', 'OFFLINE', 'FIRST', 'END'], rows))
       }
     })
 
@@ -180,6 +190,8 @@ export function command(program: Command): void {
       })
       if (wantsJson(self)) printJson({ deleted })
     })
+
+  addReassign(topics)
 }
 
 interface CreateOptions {
@@ -207,6 +219,10 @@ async function remove(client: Client, name: string, ifExists: boolean): Promise<
     if (!ifExists || !isCode(error, 'UNKNOWN_TOPIC_OR_PARTITION')) throw error
     return false
   }
+}
+
+function none(ids: readonly number[]): string | null {
+  return ids.length === 0 ? null : ids.join(',')
 }
 
 function isCode(error: unknown, code: string): boolean {

@@ -1,8 +1,11 @@
 import type { Client } from '../client.ts'
 import * as cluster from './cluster.ts'
 import * as configs from './configs.ts'
+import * as elections from './elections.ts'
 import * as groups from './groups.ts'
 import * as offsets from './offsets.ts'
+import * as quorum from './quorum.ts'
+import * as reassignments from './reassignments.ts'
 import * as topics from './topics.ts'
 
 type Bound<F> = F extends (client: Client, ...rest: infer Rest) => infer Result ? (...rest: Rest) => Result : never
@@ -10,6 +13,7 @@ type Admin = { readonly [Name in keyof typeof OPERATIONS]: Bound<(typeof OPERATI
 
 const OPERATIONS = {
   listTopics: topics.listTopics,
+  describeTopic: topics.describeTopic,
   createTopic: topics.createTopic,
   deleteTopic: topics.deleteTopic,
   createPartitions: topics.createPartitions,
@@ -24,8 +28,15 @@ const OPERATIONS = {
   deleteOffsets: groups.deleteOffsets,
   listOffsets: offsets.listOffsets,
   describeCluster: cluster.describeCluster,
-  describeQuorum: cluster.describeQuorum,
   describeLogDirs: cluster.describeLogDirs,
+  unregisterBroker: cluster.unregisterBroker,
+  describeQuorum: quorum.describeQuorum,
+  addVoter: quorum.addVoter,
+  removeVoter: quorum.removeVoter,
+  electLeaders: elections.electLeaders,
+  listReassignments: reassignments.listReassignments,
+  alterReassignments: reassignments.alterReassignments,
+  copyProgress: reassignments.copyProgress,
 }
 
 /** Every administrative call, for one client. Who starts often and needs one of them imports its function alone. */

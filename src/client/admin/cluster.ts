@@ -1,14 +1,14 @@
-import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
+import type { NodeId } from '#base/units.ts'
 import { DescribeClusterRequest, DescribeClusterResponse } from '#protocol/messages/describe-cluster.ts'
 import { DescribeLogDirsRequest, DescribeLogDirsResponse } from '#protocol/messages/describe-log-dirs.ts'
-import { DescribeQuorumRequest, DescribeQuorumResponse } from '#protocol/messages/describe-quorum.ts'
+import { UnregisterBrokerRequest, UnregisterBrokerResponse } from '#protocol/messages/unregister-broker.ts'
 import type { Client } from '../client.ts'
-import { brokerError, type ClientError, throwIfError } from '../errors.ts'
+import { brokerError, ClientError, throwIfError } from '../errors.ts'
 import type { Broker } from '../metadata.ts'
-import type { TopicPartition } from '../per-leader.ts'
+import { byTopic, type TopicPartition } from '../per-leader.ts'
 
 const DESCRIBE_CLUSTER = { request: DescribeClusterRequest, response: DescribeClusterResponse }
-const DESCRIBE_QUORUM = { request: DescribeQuorumRequest, response: DescribeQuorumResponse }
+const UNREGISTER_BROKER = { request: UnregisterBrokerRequest, response: UnregisterBrokerResponse }
 const DESCRIBE_LOG_DIRS = { request: DescribeLogDirsRequest, response: DescribeLogDirsResponse }
 
 export interface ClusterDescription {
@@ -36,50 +36,14 @@ export async function describeCluster(client: Client): Promise<ClusterDescriptio
   }
 }
 
-export interface QuorumReplica {
-  readonly id: NodeId
-  readonly logEndOffset: Offset
-  /** -1 where it is not known; the leader's is. */
-  readonly lastCaughtUpTimestamp: Millis
-}
-
-export interface QuorumDescription {
-  readonly leaderId: NodeId
-  readonly leaderEpoch: Epoch
-  readonly highWatermark: Offset
-  readonly voters: readonly QuorumReplica[]
-  readonly observers: readonly QuorumReplica[]
-}
-
-export async function describeQuorum(client: Client): Promise<QuorumDescription> {
-  const answer = await client.ask(
+/** Forgets a broker that will not come back. It must be down, and have no replicas to be of no loss (KIP-631). */
+export async function unregisterBroker(client: Client, brokerId: NodeId): Promise<void> {
+  await client.ask(
     'any',
-    DESCRIBE_QUORUM,
-    { topics: [{ topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] }] },
-    {
-      check: ({ errorCode, errorMessage, topics }) => {
-        throwIfError(errorCode, 'the quorum', errorMessage)
-        throwIfError(topics[0]?.partitions[0]?.errorCode ?? 0, 'the quorum')
-      },
-    },
+    UNREGISTER_BROKER,
+    { brokerId },
+    { check: ({ errorCode, errorMessage }) => throwIfError(errorCode, `broker ${brokerId}`, errorMessage) },
   )
-  const quorum = answer.topics[0]?.partitions[0]
-  const replica = (each: {
-    replicaId: number
-    logEndOffset: number
-    lastCaughtUpTimestamp: number
-  }): QuorumReplica => ({
-    id: each.replicaId,
-    logEndOffset: each.logEndOffset,
-    lastCaughtUpTimestamp: each.lastCaughtUpTimestamp,
-  })
-  return {
-    leaderId: quorum?.leaderId ?? -1,
-    leaderEpoch: quorum?.leaderEpoch ?? -1,
-    highWatermark: quorum?.highWatermark ?? -1,
-    voters: (quorum?.currentVoters ?? []).map(replica),
-    observers: (quorum?.observers ?? []).map(replica),
-  }
 }
 
 export interface LogDir {
@@ -92,37 +56,53 @@ export interface LogDir {
   readonly partitions: readonly (TopicPartition & { readonly bytes: number; readonly offsetLag: number })[]
 }
 
-/** The data folders of all brokers and what is in them, or only what belongs to one topic. */
-export async function describeLogDirs(client: Client, topic?: string): Promise<LogDir[]> {
-  await client.metadata.refresh([])
-  const partitions = topic === undefined ? [] : (await client.topic(topic)).partitions.map(({ partition }) => partition)
-  const topics = topic === undefined ? null : [{ topic, partitions }]
+/**
+ * The data folders of all brokers and what is in them, or only what belongs to one topic or to these partitions. A broker
+ * that does not answer has one entry, without a path, that says why.
+ */
+export async function describeLogDirs(client: Client, only?: string | readonly TopicPartition[]): Promise<LogDir[]> {
+  await client.retrying(() => client.metadata.refresh([]))
+  const partitions =
+    typeof only === 'string'
+      ? (await client.topic(only)).partitions.map(({ partition }) => ({ topic: only, partition }))
+      : only
+  const topics =
+    partitions === undefined
+      ? null
+      : byTopic(partitions).map(([topic, list]) => ({ topic, partitions: list.map(({ partition }) => partition) }))
   const answers = await Promise.all(
-    client.metadata.brokers.map(async ({ id }) => {
-      const { results } = await client.ask(
-        id,
-        DESCRIBE_LOG_DIRS,
-        { topics },
-        {
-          check: ({ errorCode }) => throwIfError(errorCode, `broker ${id}`),
-        },
-      )
-      return results.map(dir => ({
-        broker: id,
-        path: dir.logDir,
-        error: brokerError(dir.errorCode, `folder ${dir.logDir} of broker ${id}`),
-        totalBytes: dir.totalBytes,
-        usableBytes: dir.usableBytes,
-        partitions: dir.topics.flatMap(({ name, partitions: list }) =>
-          list.map(each => ({
-            topic: name,
-            partition: each.partitionIndex,
-            bytes: each.partitionSize,
-            offsetLag: each.offsetLag,
-          })),
-        ),
-      }))
-    }),
+    client.metadata.brokers.map(({ id }) =>
+      describeLogDirsOf(client, id, topics).catch((error: unknown): LogDir[] => {
+        if (!(error instanceof ClientError)) throw error
+        return [{ broker: id, path: '', error, totalBytes: -1, usableBytes: -1, partitions: [] }]
+      }),
+    ),
   )
   return answers.flat()
+}
+
+async function describeLogDirsOf(
+  client: Client,
+  broker: NodeId,
+  topics: { topic: string; partitions: number[] }[] | null,
+): Promise<LogDir[]> {
+  const check = ({ errorCode }: { readonly errorCode: number }) => throwIfError(errorCode, `broker ${broker}`)
+  const { results } = await client.ask(broker, DESCRIBE_LOG_DIRS, { topics }, { check })
+  return results.map(dir => ({
+    broker,
+    path: dir.logDir,
+    error: brokerError(dir.errorCode, `folder ${dir.logDir} of broker ${broker}`),
+    totalBytes: dir.totalBytes,
+    usableBytes: dir.usableBytes,
+    partitions: dir.topics.flatMap(({ name, partitions: list }) =>
+      list
+        .filter(({ isFutureKey }) => !isFutureKey)
+        .map(each => ({
+          topic: name,
+          partition: each.partitionIndex,
+          bytes: each.partitionSize,
+          offsetLag: each.offsetLag,
+        })),
+    ),
+  }))
 }

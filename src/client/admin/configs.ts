@@ -87,6 +87,30 @@ export async function describeConfigs(
     .sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
+/** How many topics one request asks for: an answer stays small. */
+const TOPICS_PER_REQUEST = 1000
+
+/** Some settings of many topics: by topic, then by name. Topics that are gone meanwhile are left out. */
+export async function topicSettings(
+  client: Client,
+  topics: readonly string[],
+  names: readonly string[],
+): Promise<Map<string, Map<string, string | null>>> {
+  const settings = new Map<string, Map<string, string | null>>()
+  for (let from = 0; from < topics.length; from += TOPICS_PER_REQUEST) {
+    const resources = topics.slice(from, from + TOPICS_PER_REQUEST).map(resourceName => ({
+      resourceType: RESOURCE_TYPES.topic,
+      resourceName,
+      configurationKeys: names,
+    }))
+    const { results } = await client.ask('any', DESCRIBE_CONFIGS, { resources })
+    for (const { errorCode, resourceName, configs } of results) {
+      if (errorCode === 0) settings.set(resourceName, new Map(configs.map(({ name, value }) => [name, value])))
+    }
+  }
+  return settings
+}
+
 export type ConfigChange =
   | { readonly name: string; readonly op: 'set' | 'append' | 'subtract'; readonly value: string }
   | { readonly name: string; readonly op: 'delete' }

@@ -4,21 +4,73 @@ import { CreatePartitionsRequest, CreatePartitionsResponse } from '#protocol/mes
 import { CreateTopicsRequest, CreateTopicsResponse } from '#protocol/messages/create-topics.ts'
 import { DeleteRecordsRequest, DeleteRecordsResponse } from '#protocol/messages/delete-records.ts'
 import { DeleteTopicsRequest, DeleteTopicsResponse } from '#protocol/messages/delete-topics.ts'
+import {
+  DescribeTopicPartitionsRequest,
+  DescribeTopicPartitionsResponse,
+} from '#protocol/messages/describe-topic-partitions.ts'
 import type { Client } from '../client.ts'
 import { brokerError, throwIfError } from '../errors.ts'
-import type { Topic } from '../metadata.ts'
+import type { Partition, Topic } from '../metadata.ts'
 import { perLeader, type TopicPartition } from '../per-leader.ts'
 
 const CREATE_TOPICS = { request: CreateTopicsRequest, response: CreateTopicsResponse }
 const DELETE_TOPICS = { request: DeleteTopicsRequest, response: DeleteTopicsResponse }
 const CREATE_PARTITIONS = { request: CreatePartitionsRequest, response: CreatePartitionsResponse }
 const DELETE_RECORDS = { request: DeleteRecordsRequest, response: DeleteRecordsResponse }
+const DESCRIBE_PARTITIONS = { request: DescribeTopicPartitionsRequest, response: DescribeTopicPartitionsResponse }
 const TIMEOUT_MS = 30_000
 
 /** All topics, by name. */
 export async function listTopics(client: Client): Promise<Topic[]> {
   const { topics } = await client.retrying(() => client.metadata.refresh('all'))
   return [...topics].sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+export interface DescribedPartition extends Partition {
+  /** Replicas outside of the ISR that have all that is committed (KIP-966); null where the broker is too old to tell. */
+  readonly eligible: readonly NodeId[] | null
+  /** The ISR that the partition had before it lost all of it and them; null as above. */
+  readonly lastKnownEligible: readonly NodeId[] | null
+}
+
+export interface DescribedTopic extends Topic {
+  readonly partitions: readonly DescribedPartition[]
+}
+
+/** A topic as `Client.topic` has it, with its eligible leader replicas. Rejects if there is none. */
+export async function describeTopic(client: Client, name: string): Promise<DescribedTopic> {
+  const channel = await client.retrying(() => client.channel('any'))
+  if (channel.versionFor(DescribeTopicPartitionsRequest) === undefined) {
+    const topic = await client.topic(name, { fresh: true })
+    const partitions = topic.partitions.map(each => ({ ...each, eligible: null, lastKnownEligible: null }))
+    return { ...topic, partitions }
+  }
+  const partitions: DescribedPartition[] = []
+  for (let cursor: { topicName: string; partitionIndex: number } | null = null; ; ) {
+    const answer: DescribeTopicPartitionsResponse = await client.ask(
+      'any',
+      DESCRIBE_PARTITIONS,
+      { topics: [{ name }], cursor },
+      { check: ({ topics }) => check(topics[0], `topic "${name}"`) },
+    )
+    const topic = answer.topics[0]
+    partitions.push(
+      ...(topic?.partitions ?? []).map(each => ({
+        partition: each.partitionIndex,
+        leader: each.leaderId,
+        leaderEpoch: each.leaderEpoch,
+        replicas: each.replicaNodes,
+        isr: each.isrNodes,
+        offline: each.offlineReplicas,
+        eligible: each.eligibleLeaderReplicas,
+        lastKnownEligible: each.lastKnownElr,
+      })),
+    )
+    cursor = answer.nextCursor
+    if (cursor !== null) continue
+    partitions.sort((a, b) => a.partition - b.partition)
+    return { name, id: topic?.topicId ?? '', internal: topic?.isInternal ?? false, partitions }
+  }
 }
 
 export interface NewTopic {

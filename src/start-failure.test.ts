@@ -8,7 +8,7 @@ const failed = (message: string, fields: object): Error => Object.assign(new Err
 test('what keeps a node from starting is said with its cause and cure, without the names of system calls', () => {
   assert.equal(
     startFailure(failed('listen on :9092: listen EADDRINUSE: address already in use :::9092', { code: 'EADDRINUSE' })),
-    'cannot listen on :9092: another process listens there; stop it, or choose another port with --port or listeners',
+    'cannot listen on :9092: another process listens there; stop it, or choose another port with --port (a controller takes the next one, too) or listeners',
   )
   const folder = failed("/data: make folder /data/x: EACCES: permission denied, mkdir '/data/x'", {
     code: 'KAFKA_STORAGE_ERROR',

@@ -23,7 +23,7 @@ const CURES: Record<string, string> = {
   EROFS: 'choose another folder with --data or log.dirs, or make this one writable',
   ENOSPC: 'free space, or choose another folder with --data or log.dirs',
   EDQUOT: 'free space, or choose another folder with --data or log.dirs',
-  EADDRINUSE: 'stop it, or choose another port with --port or listeners',
+  EADDRINUSE: 'stop it, or choose another port with --port (a controller takes the next one, too) or listeners',
   EADDRNOTAVAIL: 'correct the host in listeners; without a host all addresses are listened on',
   ENOTFOUND: 'correct the host in listeners; without a host all addresses are listened on',
   EAI_AGAIN: 'correct the host in listeners; without a host all addresses are listened on',

@@ -1,73 +1,45 @@
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { VERSION } from '#base/version.ts'
-import { formatConfigErrors, type ServerConfig, serverConfig } from '#core/config/server.ts'
+import type { ServerConfig } from '#core/config/server.ts'
 import { realWorld } from '#world/real/real.ts'
-import { type RunningNode, startNode } from './node.ts'
-import { plainReason, startFailure } from './start-failure.ts'
+import type { Address, World } from '#world/world.ts'
+import { otherProblem, refuseOtherLayout, startBrokers } from './start/brokers.ts'
+import { HELP, nodeConfig, readFlags, type StartPlan } from './start/flags.ts'
+import { startOneNode } from './start/one-node.ts'
+import { startFailure } from './start-failure.ts'
 
-const HELP = `Usage: tidemark start [options]
-
-Runs a node: a broker and a controller, or what process.roles says. An empty folder becomes a new cluster.
-
-Options:
-  -c, --config <file>        a properties file with Kafka's keys
-  -o, --override <key=value> one setting; wins over the file and the environment; may be repeated
-      --data <folder>        where the data lies (log.dirs; default ./data)
-  -p, --port <port>          the port for clients (default 9092)
-      --log-level <level>    debug, info, warn or error (default info)
-      --log-format <format>  line or json (default line on a terminal)
-  -h, --help                 this text
-
-Examples:
-  tidemark start
-  tidemark start --port 9192 --data /var/lib/tidemark
-  tidemark start --config server.properties -o num.partitions=6
-
-TIDEMARK_NUM_PARTITIONS=6 in the environment is num.partitions=6, and so on for every key.
-`
-
-const OPTIONS = {
-  config: { type: 'string', short: 'c' },
-  override: { type: 'string', short: 'o', multiple: true },
-  data: { type: 'string' },
-  port: { type: 'string', short: 'p' },
-  'log-level': { type: 'string' },
-  'log-format': { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
-} as const
-
-const LEVELS = ['debug', 'info', 'warn', 'error'] as const
-const FORMATS = ['line', 'json'] as const
-
-type StartOptions = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
+/** What runs in this process: a node, or several. */
+interface Running {
+  readonly clusterId: string | undefined
+  readonly nodeIds: readonly number[]
+  readonly listeners: readonly { readonly name?: string; readonly address: Address; readonly forControllers: boolean }[]
+  /** Resolves with what became of it, should a part fail by itself. */
+  readonly failed: Promise<string>
+  stop(): Promise<void>
+}
 
 /** Runs `tidemark start` with these arguments until a signal. Returns the exit code: 0 stopped, 1 failed, 2 misused. */
 export async function start(args: readonly string[]): Promise<number> {
-  let options: StartOptions
-  try {
-    options = parseArgs({ args: [...args], options: OPTIONS }).values
-  } catch (error) {
-    process.stderr.write(`error: ${(error as Error).message}\n(tidemark start --help shows how)\n`)
-    return 2
-  }
-  if (options.help === true) {
+  const plan = readFlags(args, process.env, process.stderr.isTTY)
+  if (plan === 'help') {
     process.stdout.write(HELP)
     return 0
   }
-  return await run(options)
+  if ('problem' in plan) return misused(plan.problem)
+  const config = nodeConfig(plan.sources)
+  if ('problem' in config) return misused(config.problem)
+  const problem = otherProblem(plan, config)?.problem
+  return problem === undefined ? await run(plan, config) : misused(problem)
 }
 
-async function run(options: StartOptions): Promise<number> {
-  const level = choice('log-level', LEVELS, options, 'info')
-  const format = choice('log-format', FORMATS, options, process.stderr.isTTY ? 'line' : 'json')
-  const config = typeof level === 'object' ? level : typeof format === 'object' ? format : configuration(options)
-  if (typeof level === 'object' || typeof format === 'object' || 'problem' in config) {
-    process.stderr.write(`${(config as Misuse).problem}\nerror: the node was not started\n`)
-    return 2
-  }
-  const world = realWorld({ log: { level, format } })
+function misused(problem: string): number {
+  process.stderr.write(`${problem}\n${problem.startsWith('error: ') ? '' : 'error: the node was not started\n'}`)
+  return 2
+}
+
+async function run(plan: StartPlan, config: ServerConfig): Promise<number> {
+  // The pool that does the work of files is one for all threads, and is made when it is first used.
+  if (plan.brokers > 1) process.env.UV_THREADPOOL_SIZE ??= String(4 * plan.brokers)
+  const world = realWorld({ log: plan.log })
   const fatal = (error: unknown) => {
     world.log.error({ err: error }, 'the node stops: something happened that must not, and going on could do harm')
     process.exit(70)
@@ -75,113 +47,105 @@ async function run(options: StartOptions): Promise<number> {
   process.on('uncaughtException', fatal)
   process.on('unhandledRejection', fatal)
   // Heard from now on: whoever asks for the stop of a node that is starting gets a clean one, a moment later.
-  const asked = signal()
-  let node: RunningNode
+  const abort = new AbortController()
+  const asked = signal().then(() => abort.abort())
+  let running: Running
   try {
-    node = await startNode(world, config)
+    refuseOtherLayout(plan, config)
+    running = plan.brokers > 1 ? await several(plan, config, abort.signal) : await one(world, config, abort.signal)
   } catch (error) {
+    if (abort.signal.aborted) {
+      world.log.info({}, 'stopped before it was up')
+      return 0
+    }
     process.stderr.write(`error: ${startFailure(error)}\n`)
     return 1
   }
-  // Programs that read the log are told in the log.
-  if (format === 'line') process.stdout.write(welcome(node, config))
-  else {
-    world.log.info(
-      {
-        version: VERSION,
-        clusterId: node.clusterId,
-        nodeId: config.nodeId,
-        listeners: node.listeners.map(({ name, address: { host, port } }) => `${name}://${host}:${port}`),
-        logDirs: config.logDirs,
-        tookMs: Math.round(process.uptime() * 1000),
-      },
-      'the node is up',
+  tellUp(world, plan, config, running)
+  const failed = await Promise.race([asked, running.failed])
+  if (failed !== undefined) {
+    world.log.error(
+      { reason: failed },
+      'all brokers of this process stop: one of them failed, and going on could do harm',
     )
+    process.exit(70)
   }
-  await asked
   world.log.info({}, 'stopping')
-  await node.stop()
+  await running.stop()
   world.log.info({}, 'stopped; everything is on disk')
   return 0
 }
 
-/** What is wrong with how the command was given. */
-interface Misuse {
-  readonly problem: string
-}
-
-/** A flag, or the variable of the same name, that takes one of a few words. */
-function choice<T extends string>(
-  name: 'log-level' | 'log-format',
-  allowed: readonly T[],
-  options: StartOptions,
-  otherwise: T,
-): T | Misuse {
-  const variable = `TIDEMARK_${name.toUpperCase().replace('-', '_')}`
-  const text = options[name] ?? process.env[variable]
-  if (text === undefined) return otherwise
-  const source = options[name] === undefined ? variable : `--${name}`
-  return (
-    allowed.find(each => each === text) ?? { problem: `${source} takes one of ${allowed.join(', ')}, not "${text}"` }
-  )
-}
-
-function configuration(options: StartOptions): ServerConfig | Misuse {
-  let file: { path: string; text: string } | undefined
-  if (options.config !== undefined) {
-    try {
-      file = { path: options.config, text: readFileSync(options.config, 'utf8') }
-    } catch (error) {
-      return { problem: `--config: ${options.config} cannot be read: ${plainReason(error)}` }
-    }
-  }
-  if (options.port !== undefined && !(/^\d{1,5}$/.test(options.port) && Number(options.port) <= 65_535)) {
-    return { problem: `--port takes a number from 0 (any free port) to 65535, not "${options.port}"` }
-  }
-  const flags = []
-  if (options.data !== undefined) flags.push({ key: 'log.dirs', value: options.data, source: '--data' })
-  if (options.port !== undefined) {
-    flags.push({ key: 'listeners', value: `PLAINTEXT://:${options.port},CONTROLLER://127.0.0.1:0`, source: '--port' })
-  }
-  const result = serverConfig({
-    ...(file !== undefined && { file }),
-    environment: process.env,
-    overrides: options.override ?? [],
-    flags,
-  })
-  if ('errors' in result) return { problem: formatConfigErrors(result.errors) }
-  const { config } = result
-  // Folders are the process's affair: what is relative is so to where it was started.
+async function one(world: World, config: ServerConfig, abort: AbortSignal): Promise<Running> {
+  const node = await startOneNode(world, config, abort)
   return {
-    ...config,
-    logDirs: config.logDirs.map(path => resolve(path)),
-    metadataLogDir: resolve(config.metadataLogDir),
+    clusterId: node.clusterId,
+    nodeIds: [config.nodeId],
+    listeners: node.listeners.map(({ name, address }) => ({
+      name,
+      address,
+      forControllers: config.listeners.some(listener => listener.name === name && listener.forControllers),
+    })),
+    failed: new Promise(() => {}),
+    stop: () => node.stop(),
   }
 }
 
-function welcome(node: RunningNode, config: ServerConfig): string {
-  const clients = node.listeners.filter(({ name }) => !isForControllers(config, name))
-  const at = clients.map(
-    ({ address: { host, port } }) =>
-      `${host === '' || host === '::' || host === '0.0.0.0' ? 'localhost' : host}:${port}`,
+async function several(plan: StartPlan, config: ServerConfig, abort: AbortSignal): Promise<Running> {
+  const brokers = await startBrokers(plan, config, abort)
+  return { ...brokers, listeners: brokers.clientAddresses.map(address => ({ address, forControllers: false })) }
+}
+
+function tellUp(world: World, { log }: StartPlan, { logDirs }: ServerConfig, running: Running): void {
+  // Programs that read the log are told in the log.
+  if (log.format === 'line') {
+    process.stdout.write(welcome(running, logDirs))
+    return
+  }
+  const { clusterId, nodeIds } = running
+  world.log.info(
+    {
+      version: VERSION,
+      clusterId,
+      ...(nodeIds.length === 1 ? { nodeId: nodeIds[0] } : { nodeIds }),
+      listeners: running.listeners.map(
+        ({ name, address: { host, port } }) => `${name === undefined ? '' : `${name}://`}${host}:${port}`,
+      ),
+      logDirs,
+      tookMs: Math.round(process.uptime() * 1000),
+    },
+    'the node is up',
   )
-  const first = at[0] ?? ''
+}
+
+function welcome({ nodeIds, clusterId, listeners }: Running, logDirs: readonly string[]): string {
+  const at = listeners
+    .filter(({ forControllers }) => !forControllers)
+    .map(
+      ({ address: { host, port } }) =>
+        `${host === '' || host === '::' || host === '0.0.0.0' ? 'localhost' : host}:${port}`,
+    )
+  const [first] = at
   const elsewhere = first === 'localhost:9092' ? '' : ` --bootstrap ${first}`
   // Who runs a checkout has no `tidemark` to call.
   const tidemark = process.env.npm_lifecycle_event === undefined ? 'tidemark' : 'npm run -s tidemark --'
-  return [
-    `Tidemark ${VERSION} is up: node ${config.nodeId} of cluster ${node.clusterId}`,
-    `  listens   ${at.join(', ')}`,
-    `  data      ${config.logDirs.join(', ')}`,
-    `  try       ${tidemark} produce hello "first record"${elsewhere}`,
-    `            ${tidemark} consume hello${elsewhere}`,
-    '  stop      Ctrl-C',
-    '',
-  ].join('\n')
-}
-
-function isForControllers(config: ServerConfig, name: string): boolean {
-  return config.listeners.some(listener => listener.name === name && listener.forControllers)
+  const nodes = nodeIds.length === 1 ? `node ${nodeIds[0]}` : `nodes ${nodeIds.join(', ')}`
+  const lines = [
+    `Tidemark ${VERSION} is up: ${nodes} of ${clusterId === undefined ? 'a cluster that is still to be founded' : `cluster ${clusterId}`}`,
+  ]
+  if (first === undefined) {
+    // A controller alone serves no clients.
+    lines.push(
+      `  listens   ${listeners.map(({ address: { host, port } }) => `${host}:${port}`).join(', ')}, for controllers and brokers`,
+    )
+    lines.push(`  data      ${logDirs.join(', ')}`)
+  } else {
+    lines.push(`  listens   ${at.join(', ')}`)
+    lines.push(`  data      ${logDirs.join(', ')}`)
+    lines.push(`  try       ${tidemark} produce hello "first record"${elsewhere}`)
+    lines.push(`            ${tidemark} consume hello${elsewhere}`)
+  }
+  return [...lines, '  stop      Ctrl-C', ''].join('\n')
 }
 
 /** The first SIGTERM or SIGINT; a second one ends the process at once. */

@@ -34,7 +34,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'node.ts',
   ],
   'node.ts': ['base', 'broker', 'controller', 'core', 'storage', 'world'],
-  'start.ts': ['node.ts', 'start-failure.ts', 'base', 'core', 'world/real'],
+  'start.ts': ['node.ts', 'start-failure.ts', 'start', 'base', 'core', 'world'],
+  start: ['node.ts', 'start-failure.ts', 'base', 'core', 'world'],
   'start-failure.ts': [],
   'main.ts': ['start.ts', 'cli'],
 }
@@ -48,6 +49,7 @@ const MAY_USE_NODE = [
   /^src\/console\//,
   /^src\/sim\/main\.ts$/,
   /^src\/(?:main|start)\.ts$/,
+  /^src\/start\//,
 ]
 
 interface Source {
@@ -107,7 +109,7 @@ test('folders import only what the layering allows, by # across folders and ./ i
 })
 
 function mayOpenWorld(folder: string, target: string): boolean {
-  if (folder === 'start.ts' || folder === 'cli') return target.startsWith('world/real/')
+  if (folder === 'start.ts' || folder === 'start' || folder === 'cli') return target.startsWith('world/real/')
   return folder === 'sim' && target.startsWith('world/fake/')
 }
 

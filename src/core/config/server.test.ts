@@ -248,6 +248,16 @@ test('the quorum', () => {
   )
 })
 
+test('--join makes voters of controllers only', () => {
+  const join = { key: 'controller.quorum.auto.join.enable', value: 'true', source: '--join' }
+  const { quorum, reachableAs } = config({
+    overrides: ['node.id=2', 'process.roles=broker', 'controller.quorum.bootstrap.servers=a:9093'],
+    flags: [join],
+    host: 'b',
+  })
+  assert.deepEqual([quorum.autoJoin, quorum.founds, reachableAs], [false, false, 'b'])
+})
+
 test('properties as Java reads them', () => {
   const text =
     '# comment\n! comment\r\n\n a = b \\\n   c\nk:v\nw x y\nt\\ k=\\tv\\u0041\\:\nempty\nurl=http://x:1/?a=b\\\\\nlast=1\\'

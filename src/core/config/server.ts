@@ -179,7 +179,7 @@ class NodeReader {
       listeners,
       interBrokerListener: this.#interBroker(listeners, roles),
       controllerListener: controllerNames[0] ?? 'CONTROLLER',
-      reachableAs: this.#host,
+      reachableAs: this.#host ?? quorum.voters.find(({ id }) => id === nodeId)?.host,
       quorum,
       logDirs,
       metadataLogDir: broker.string('metadata.log.dir') ?? logDirs[0] ?? './data',
@@ -387,6 +387,9 @@ class NodeReader {
   }
 
   #quorum(nodeId: number, roles: ServerConfig['roles'], listeners: readonly Listener[]): QuorumConfig {
+    // The flag stands for it as far as the node's roles, which may be said elsewhere, have use for it.
+    const autoJoin = 'controller.quorum.auto.join.enable'
+    if (!roles.controller && this.#settings.get(autoJoin)?.source === '--join') this.#fixed.delete(autoJoin)
     const { quorum, problems } = quorumConfig({
       nodeId: this.#settings.has('node.id') || this.#settings.has('broker.id') ? nodeId : undefined,
       roles,

@@ -1,18 +1,14 @@
 import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { Position, SnapshotId } from './log-view.ts'
-import type { QuorumState, Voter, VoterEndpoint } from './quorum.ts'
+import type { QuorumState, ReplicaKey, Voter, VoterEndpoint } from './quorum.ts'
 
 /**
  * What goes into raft and what comes out. Raft is blind: bytes of records and snapshots never pass through it, only where
  * they lie. The driver (src/controller) owns log, files, connections and time.
  */
 
-/** A node with its data folder (KIP-853); the zero directory where nobody said. */
-export interface ReplicaKey {
-  readonly id: NodeId
-  readonly directoryId: Uuid
-}
+export type { ReplicaKey } from './quorum.ts'
 
 /** A Fetch of the metadata log, as far as raft judges it. */
 export interface RaftFetch {
@@ -123,9 +119,9 @@ export type RaftEvent =
   | { readonly kind: 'state-stored'; readonly state: QuorumState }
   /**
    * It could not be, or an append or a truncation failed: what this node holds may be less than it said. `log-stored`
-   * follows once all that the log view shows is durable again.
+   * follows once all that the log view shows is durable again. Without `of` anything under way may have failed.
    */
-  | { readonly kind: 'storage-failed' }
+  | { readonly kind: 'storage-failed'; readonly of?: 'state' | 'log' }
   /** Everything below is durable here. */
   | { readonly kind: 'log-stored'; readonly endOffset: Offset }
   /** `truncate` was performed; the log view shows it. Preceded by `voters-changed` where that cut off voters. */

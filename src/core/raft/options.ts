@@ -35,6 +35,11 @@ export interface RaftOptions {
   readonly voters: readonly Voter[]
   /** The offset of the record that names them, -1 (the default) of a static list. */
   readonly votersOffset?: Offset
+  /**
+   * Who voted before that record, where the log still says it. A voter that the last record took out goes on standing
+   * until the record is committed: perhaps nobody else can win (raft's dissertation, 4.2.2).
+   */
+  readonly formerVoters?: readonly Voter[]
   /** What was stored last. */
   readonly state: QuorumState
   /** All of it is durable at first. */

@@ -1,333 +1,537 @@
 import { assert, unreachable } from '#base/assert.ts'
-import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
-import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
+import { type Epoch, INT32_MAX, type Millis, type NodeId, type Offset } from '#base/units.ts'
+import { ZERO_UUID } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { Machine } from '../machine.ts'
-import { judgePosition, type LogView, type Position } from './log-view.ts'
-import { majorityOf, type QuorumState, type ReplicaProgress, type Voter } from './quorum.ts'
+import { Candidacy } from './candidacy.ts'
+import { Follower } from './follower.ts'
+import { Leader } from './leader.ts'
+import type { Position } from './log-view.ts'
+import type {
+  BeginEpochRequest,
+  EndEpochRequest,
+  EpochAnswer,
+  FetchAnswer,
+  RaftEffect,
+  RaftEvent,
+  RaftFetch,
+  RaftPeer,
+  RaftResponse,
+  VoteRequest,
+} from './messages.ts'
+import type { RaftOptions } from './options.ts'
+import { isVoter, type ReplicaKey, type ReplicaProgress, type Voter } from './quorum.ts'
+import { Replica } from './replica.ts'
+import { Resigned } from './resigned.ts'
+import { NEVER, type Role, type RoleName, STAND_SPREAD_MS, type Turns } from './role.ts'
+import { Unattached } from './unattached.ts'
 
-export interface RaftOptions {
-  readonly nodeId: NodeId
-  readonly directoryId: Uuid
-  /** Who votes, at first; changes come as events. */
-  readonly voters: readonly Voter[]
-  /** What was stored last. */
-  readonly state: QuorumState
-  readonly log: LogView
-  /** How long after a failure of its own disk a node stands again. */
-  readonly retryMs: Millis
-}
-
-/** Observers that were silent for so long are forgotten. */
-const OBSERVER_SESSION_MS: Millis = 300_000
-/** Anybody may name any id: beyond so many, the one that is silent the longest is forgotten. */
-const OBSERVERS_MAX = 1000
-/** More long polls than this are answered at once: their memory is the fetchers' to ask for, and so needs a limit. */
-const WAITING_FETCHES_MAX = 10_000
-
-/** A Fetch of the metadata log, as far as raft judges it. */
-export interface RaftFetch {
-  readonly replicaId: NodeId
-  readonly directoryId: Uuid
-  readonly currentLeaderEpoch: Epoch
-  readonly offset: Offset
-  readonly lastFetchedEpoch: Epoch
-  /** The high watermark that the fetcher knows (v18); infinite where it does not say. */
-  readonly highWatermark: Offset
-  readonly maxWaitMs: Millis
-}
-
-export type RaftEvent =
-  | { readonly kind: 'start' }
-  /** `wakeAt` has come. */
-  | { readonly kind: 'tick' }
-  /** The effect `store-state` was performed. */
-  | { readonly kind: 'state-stored'; readonly state: QuorumState }
-  /** It could not be, or an append failed: what this node holds may be less than it said. */
-  | { readonly kind: 'storage-failed' }
-  /** Everything below is durable here. */
-  | { readonly kind: 'log-stored'; readonly endOffset: Offset }
-  | { readonly kind: 'voters-changed'; readonly voters: readonly Voter[] }
-  | { readonly kind: 'fetch'; readonly call: number; readonly fetch: RaftFetch }
-  /** Who made this call does not wait for it any more. */
-  | { readonly kind: 'call-gone'; readonly call: number }
-
-export interface FetchAnswer {
-  readonly errorCode: number
-  readonly position: Position
-  /** What may be read: from the offset asked for up to here, both may be the same. */
-  readonly upTo: Offset
-  /** -1 where this leader does not know it yet. */
-  readonly highWatermark: Offset
-  readonly leaderId: NodeId
-  readonly leaderEpoch: Epoch
-}
-
-export type RaftEffect =
-  /** Store this durably, then say so. */
-  | { readonly kind: 'store-state'; readonly state: QuorumState }
-  /** This node leads: the first thing that it appends is the LeaderChange of this epoch, at once. */
-  | {
-      readonly kind: 'lead'
-      readonly epoch: Epoch
-      readonly voters: readonly Voter[]
-      readonly grantingVoters: readonly Voter[]
-    }
-  /** Everything below is committed. It never goes back. */
-  | { readonly kind: 'commit'; readonly highWatermark: Offset }
-  /** Leadership is over; what was appended and not committed may or may not stay. */
-  | { readonly kind: 'resign'; readonly epoch: Epoch }
-  | { readonly kind: 'answer'; readonly call: number; readonly answer: FetchAnswer }
-
-type Role =
-  | { readonly name: 'unattached' }
-  /** Its own vote is all that it needs, and is being stored together with what follows from it. */
-  | { readonly name: 'candidate'; readonly state: QuorumState }
-  | { readonly name: 'leader'; readonly epochStart: Offset }
-
-interface WaitingFetch {
-  readonly fetch: RaftFetch
-  readonly deadline: Millis
-}
+export type { FetchAnswer, RaftEffect, RaftEvent, RaftFetch } from './messages.ts'
+export type { RaftOptions } from './options.ts'
 
 const VALID: Position = { kind: 'valid' }
+/** Whoever got a pre-vote has this long before the one who gave it stands itself. */
+const PRE_VOTE_HEAD_START_MS: Millis = 100
+
+type Call<Kind extends RaftEvent['kind']> = Extract<RaftEvent, { kind: Kind }>
 
 /**
- * Kafka's raft (KIP-595) for a quorum of one voter and any number of observers. The voter stands at start and wins with
- * its own vote, which counts once it is stored; what it appends is committed once it is durable. Elections among several
- * voters are not in here yet: a node that is not the only voter stays unattached.
+ * Kafka's raft (KIP-595, 630, 853, 996, 1166) as a blind machine: elections with a vote beforehand, replication by fetching,
+ * voters as a static list or as records. Any event is answered sanely in any state; what peers say is never trusted
+ * beyond what it proves, and what this node promises is stored before it leaves.
  */
 export class Raft implements Machine<RaftEvent, RaftEffect> {
-  readonly #options: RaftOptions
-  readonly #log: LogView
-  #voters: readonly Voter[]
-  #state: QuorumState
-  #role: Role = { name: 'unattached' }
-  #highWatermark: Offset = -1
-  #electAt: Millis | undefined
-  readonly #observers = new Map<string, ReplicaProgress & { readonly leaderEndOffset: Offset }>()
-  readonly #waiting = new Map<number, WaitingFetch>()
-  /** Not above the earliest deadline of those that wait. */
-  #nextDeadline = Number.POSITIVE_INFINITY
+  readonly #replica: Replica
+  readonly #turns: Turns
+  #role: Role
+  /** What the driver was told of the leader. */
+  #told: { readonly leaderId: NodeId; readonly epoch: Epoch }
+  #stopping: 'no' | 'handing-over' | 'stopped' = 'no'
 
   constructor(options: RaftOptions) {
-    this.#options = options
-    this.#log = options.log
-    this.#voters = options.voters
-    this.#state = options.state
+    this.#replica = new Replica(options)
+    this.#turns = {
+      unattached: (epoch, standAt, now) => this.#unattached(epoch, standAt, now),
+      stand: (failures, now) => this.#stand(failures, now),
+      candidate: (failures, now) => this.#candidate(failures, now),
+      lead: (granting, now) => this.#enter(new Leader(this.#replica, this.#turns, granting), now),
+      follow: (leaderId, epoch, now) => this.#follow(leaderId, epoch, now),
+      resign: (successors, standAt, now) => this.#resign(successors, standAt, now),
+      stopped: () => this.#stopped(),
+    }
+    this.#role = new Unattached(this.#replica, this.#turns, NEVER, 0)
+    this.#told = { leaderId: -1, epoch: this.epoch }
   }
 
-  get role(): Role['name'] {
+  get role(): RoleName {
     return this.#role.name
   }
 
   get epoch(): Epoch {
-    return this.#state.leaderEpoch
+    return this.#replica.epoch
   }
 
   /** -1 while no leader is known. */
   get leaderId(): NodeId {
-    return this.#state.leaderId
+    return this.#role.leaderId
   }
 
-  /** -1 until something of this leader's own epoch is committed. */
+  /** -1 until one is known. */
   get highWatermark(): Offset {
-    return this.#highWatermark
+    return this.#replica.highWatermark
   }
 
   get voters(): readonly Voter[] {
-    return this.#voters
+    return this.#replica.voters
   }
 
   get waitingCount(): number {
-    return this.#waiting.size
+    return this.#role instanceof Leader ? this.#role.waiting.size : 0
   }
 
-  wakeAt(): Millis | undefined {
-    const first = Math.min(this.#nextDeadline, this.#electAt ?? Number.POSITIVE_INFINITY)
-    return first === Number.POSITIVE_INFINITY ? undefined : first
-  }
-
-  step(event: RaftEvent, now: Millis): readonly RaftEffect[] {
-    const effects: RaftEffect[] = []
-    switch (event.kind) {
-      case 'start':
-        this.#stand(effects)
-        break
-      case 'tick':
-        this.#tick(now, effects)
-        break
-      case 'state-stored':
-        this.#stateStored(event.state, effects)
-        break
-      case 'storage-failed':
-        this.#resign(now, effects)
-        break
-      case 'log-stored':
-        this.#logStored(event.endOffset, effects)
-        break
-      case 'voters-changed':
-        this.#voters = event.voters
-        break
-      case 'fetch':
-        this.#fetch(event.call, event.fetch, now, effects)
-        break
-      case 'call-gone':
-        this.#waiting.delete(event.call)
-        break
-      default:
-        unreachable(event)
-    }
-    return effects
-  }
-
-  /** The voters' progress as the leader sees it: its own is that of its log. */
+  /** The voters' progress as the leader sees it; a node that does not lead knows only its own. */
   voterProgress(now: Millis): ReplicaProgress[] {
-    return this.#voters.map(({ id, directoryId }) => {
-      const endOffset = id === this.#options.nodeId ? this.#log.endOffset : -1
-      return { id, directoryId, endOffset, lastFetchAt: now, lastCaughtUpAt: now }
+    if (this.#role instanceof Leader) return this.#role.voterProgress(now)
+    const { voters, log } = this.#replica
+    return voters.map(voter => {
+      const { id, directoryId } = voter
+      const endOffset = this.#replica.isSelf(voter) ? log.endOffset : -1
+      const at = this.#replica.isSelf(voter) ? now : undefined
+      return { id, directoryId, endOffset, lastFetchAt: at, lastCaughtUpAt: at }
     })
   }
 
   observerProgress(now: Millis): ReplicaProgress[] {
-    this.#forgetObservers(now)
-    return [...this.#observers.values()]
+    return this.#role instanceof Leader ? this.#role.observers.all(now) : []
   }
 
-  #stand(effects: RaftEffect[]): void {
-    assert(this.#role.name === 'unattached', 'a node stands once at a time')
-    const { nodeId, directoryId } = this.#options
-    const self = this.#voters.find(voter => voter.id === nodeId)
-    const isSelf = self !== undefined && (self.directoryId === ZERO_UUID || self.directoryId === directoryId)
-    if (!isSelf || majorityOf(this.#voters) > 1) return
-    // A log may be ahead of the stored state where only the state's file was lost.
-    const leaderEpoch = Math.max(this.#state.leaderEpoch, this.#log.lastEpoch) + 1
-    const state = { leaderEpoch, leaderId: nodeId, votedId: -1, votedDirectoryId: ZERO_UUID }
-    this.#role = { name: 'candidate', state }
-    effects.push({ kind: 'store-state', state })
+  wakeAt(): Millis | undefined {
+    const at = this.#stopping === 'stopped' ? NEVER : this.#role.wakeAt()
+    return at === NEVER ? undefined : at
   }
 
-  #stateStored(state: QuorumState, effects: RaftEffect[]): void {
-    if (this.#role.name !== 'candidate' || this.#role.state !== state) return
-    this.#state = state
-    this.#role = { name: 'leader', epochStart: this.#log.nextOffset }
-    const grantingVoters = this.#voters.filter(voter => voter.id === this.#options.nodeId)
-    effects.push({ kind: 'lead', epoch: state.leaderEpoch, voters: this.#voters, grantingVoters })
+  step(event: RaftEvent, now: Millis): readonly RaftEffect[] {
+    if (this.#stopping === 'stopped') this.#turnAway(event)
+    else this.#handle(event, now)
+    this.#tell()
+    return this.#replica.outbox.flush(this.#replica.state)
   }
 
-  #resign(now: Millis, effects: RaftEffect[]): void {
-    if (this.#role.name === 'unattached') return
-    const wasLeader = this.#role.name === 'leader'
-    const epoch = this.#role.name === 'candidate' ? this.#role.state.leaderEpoch : this.#state.leaderEpoch
-    // Whether the epoch was stored is not known when storing it failed, so it is not used again.
-    this.#state = { leaderEpoch: epoch, leaderId: -1, votedId: -1, votedDirectoryId: ZERO_UUID }
-    this.#role = { name: 'unattached' }
-    this.#electAt = now + this.#options.retryMs
-    this.#observers.clear()
-    if (wasLeader) effects.push({ kind: 'resign', epoch })
-    for (const call of this.#waiting.keys()) {
-      effects.push({ kind: 'answer', call, answer: this.#answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, VALID, 0) })
+  #handle(event: RaftEvent, now: Millis): void {
+    switch (event.kind) {
+      case 'start':
+        this.#replica.endpoints = event.endpoints
+        this.#start(now)
+        return
+      case 'tick':
+        this.#role.tick(now)
+        return
+      case 'state-stored':
+        this.#replica.outbox.stored(event.state)
+        if (!this.#replica.outbox.isStoring) this.#role.stateStored(now)
+        return
+      case 'storage-failed':
+        this.#storageFailed(event.of, now)
+        return
+      case 'log-stored':
+      case 'truncated':
+      case 'snapshot-loaded':
+      case 'snapshot-failed':
+        this.#logEvent(event, now)
+        return
+      case 'voters-changed':
+        this.#replica.changeVoters(event.voters, event.offset)
+        this.#role.votersChanged(now)
+        return
+      case 'answered':
+        this.#answered(event.request, event.response, now)
+        return
+      case 'unanswered':
+        this.#unanswered(event.request, event.refused, now)
+        return
+      case 'peer-gone':
+        this.#role.peerGone(event.id, now)
+        return
+      case 'call-gone':
+        if (this.#role instanceof Leader) {
+          this.#role.waiting.delete(event.call)
+          this.#role.changes.gone(event.call)
+        }
+        return
+      case 'stop':
+        this.#stop(now)
+        return
+      case 'fetch':
+        this.#fetch(event.call, event.fetch, now)
+        return
+      case 'vote':
+        this.#vote(event.call, event.vote, now)
+        return
+      case 'begin-epoch':
+        this.#beginEpoch(event.call, event.begin, now)
+        return
+      case 'end-epoch':
+        this.#endEpoch(event.call, event.end, now)
+        return
+      default:
+        this.#changeVoters(event, now)
     }
-    this.#waiting.clear()
-    this.#nextDeadline = Number.POSITIVE_INFINITY
   }
 
-  #logStored(endOffset: Offset, effects: RaftEffect[]): void {
-    // Records of earlier epochs are committed only by one of this epoch behind them (raft, section 5.4.2).
-    if (this.#role.name !== 'leader' || endOffset <= this.#role.epochStart) return
-    if (endOffset <= this.#highWatermark) return
-    this.#highWatermark = endOffset
-    effects.push({ kind: 'commit', highWatermark: endOffset })
-    for (const [call, { fetch }] of this.#waiting) {
-      if (fetch.offset < endOffset || fetch.highWatermark < endOffset) this.#release(call, fetch, effects)
+  // -- turns
+
+  #enter(role: Role, now: Millis): void {
+    const before = this.#role
+    before.leave(now)
+    this.#role = role
+    if (before instanceof Leader) {
+      this.#told = { leaderId: -1, epoch: before.epoch }
+      before.dismiss(call => this.#answerFetch(call, ErrorCode.NOT_LEADER_OR_FOLLOWER))
     }
+    // A node that hands over has nothing to do once another epoch has come.
+    if (this.#stopping === 'handing-over' && !(role instanceof Resigned)) this.#stopped()
+    else role.begin(now)
   }
 
-  #tick(now: Millis, effects: RaftEffect[]): void {
-    if (this.#electAt !== undefined && now >= this.#electAt) {
-      this.#electAt = undefined
-      this.#stand(effects)
-    }
-    if (now < this.#nextDeadline) return
-    this.#nextDeadline = Number.POSITIVE_INFINITY
-    for (const [call, { fetch, deadline }] of this.#waiting) {
-      if (deadline <= now) this.#release(call, fetch, effects)
-      else if (deadline < this.#nextDeadline) this.#nextDeadline = deadline
-    }
+  #start(now: Millis): void {
+    // Those who start together meet in the first round; who is late finds a leader by it.
+    const { others, mayStand } = this.#replica
+    const standAt = now + (mayStand && others.length > 0 ? this.#replica.draw(STAND_SPREAD_MS) : 0)
+    this.#enter(new Unattached(this.#replica, this.#turns, standAt, now), now)
   }
 
-  #fetch(call: number, fetch: RaftFetch, now: Millis, effects: RaftEffect[]): void {
-    const errorCode = this.#leaderError(fetch)
-    if (errorCode !== ErrorCode.NONE) {
-      effects.push({ kind: 'answer', call, answer: this.#answer(errorCode, VALID, 0) })
+  #unattached(epoch: Epoch, standAt: Millis, now: Millis): void {
+    if (epoch > this.epoch) {
+      this.#replica.become({ leaderEpoch: epoch, leaderId: -1, votedId: -1, votedDirectoryId: ZERO_UUID })
+      this.#replica.doubts = 0
+    }
+    this.#enter(new Unattached(this.#replica, this.#turns, standAt, now), now)
+  }
+
+  #stand(failures: number, now: Millis): void {
+    const { mayStand, logWork, timing } = this.#replica
+    if (!mayStand || logWork !== undefined || this.epoch >= INT32_MAX - 1) {
+      this.#unattached(this.epoch, now + timing.electionTimeoutMs, now)
       return
     }
-    const position = judgePosition(this.#log, fetch.offset, fetch.lastFetchedEpoch)
-    if (position.kind !== 'valid') {
-      effects.push({ kind: 'answer', call, answer: this.#answer(ErrorCode.NONE, position, 0) })
-      return
-    }
-    this.#note(fetch, now)
-    const hasNews = fetch.offset < this.#highWatermark || fetch.highWatermark < this.#highWatermark
-    if (hasNews || fetch.maxWaitMs <= 0 || this.#waiting.size >= WAITING_FETCHES_MAX) {
-      this.#release(call, fetch, effects)
-      return
-    }
-    const deadline = now + fetch.maxWaitMs
-    this.#waiting.set(call, { fetch, deadline })
-    if (deadline < this.#nextDeadline) this.#nextDeadline = deadline
+    this.#enter(new Candidacy(this.#replica, this.#turns, 'prospective', failures, now), now)
   }
 
-  #leaderError(fetch: RaftFetch): number {
+  #candidate(failures: number, now: Millis): void {
+    const { id: votedId, directoryId: votedDirectoryId } = this.#replica.key
+    this.#replica.become({ leaderEpoch: this.epoch + 1, leaderId: -1, votedId, votedDirectoryId })
+    this.#replica.doubts = 0
+    this.#enter(new Candidacy(this.#replica, this.#turns, 'candidate', failures, now), now)
+  }
+
+  #follow(leaderId: NodeId, epoch: Epoch, now: Millis): void {
+    assert(leaderId !== this.#replica.key.id, 'nobody follows itself')
+    const { state } = this.#replica
+    if (epoch > state.leaderEpoch || state.leaderId !== leaderId) {
+      this.#replica.become({ leaderEpoch: epoch, leaderId, votedId: -1, votedDirectoryId: ZERO_UUID })
+      this.#replica.doubts = 0
+    }
+    this.#enter(new Follower(this.#replica, this.#turns, leaderId, now), now)
+  }
+
+  #resign(successors: readonly ReplicaKey[], standAt: Millis, now: Millis): void {
+    const { electionTimeoutMs } = this.#replica.timing
+    const stopAt = this.#stopping === 'no' ? NEVER : now + electionTimeoutMs
+    this.#enter(new Resigned(this.#replica, this.#turns, successors, standAt, stopAt), now)
+  }
+
+  #stop(now: Millis): void {
+    if (this.#stopping !== 'no') return
+    this.#stopping = 'handing-over'
+    if (this.#role instanceof Leader && this.#replica.others.length > 0) this.#resign(this.#role.successors, NEVER, now)
+    else this.#stopped()
+  }
+
+  #stopped(): void {
+    this.#stopping = 'stopped'
+    this.#enter(new Unattached(this.#replica, this.#turns, NEVER, 0), 0)
+    this.#replica.outbox.push({ kind: 'stopped' })
+  }
+
+  /** The driver learns of a leader that is not this node, and of its loss. */
+  #tell(): void {
+    const { leaderId, epoch } = this
+    if (leaderId === this.#replica.key.id) return
+    const { leaderId: toldId, epoch: toldEpoch } = this.#told
+    if (leaderId === toldId && (epoch === toldEpoch || leaderId === -1)) return
+    this.#told = { leaderId, epoch }
+    this.#replica.outbox.push({ kind: 'follow', leaderId, epoch })
+  }
+
+  // -- the own disk
+
+  #storageFailed(of: 'state' | 'log' | undefined, now: Millis): void {
+    const replica = this.#replica
+    if (of !== 'log') replica.outbox.failed(request => replica.take(request))
+    if (of !== 'state' && replica.logWork?.kind !== 'snapshot') replica.logWork = undefined
+    replica.durableEnd = Math.min(replica.durableEnd, replica.log.nextOffset)
+    const { retryMs } = replica.options
+    const role = this.#role
+    if (role instanceof Follower) role.logFailed(now)
+    else if (role instanceof Leader && replica.others.length > 0) this.#resign(role.successors, now + retryMs, now)
+    else if (role instanceof Leader || role instanceof Candidacy) this.#unattached(this.epoch, now + retryMs, now)
+  }
+
+  #logEvent(event: Call<'log-stored' | 'truncated' | 'snapshot-loaded' | 'snapshot-failed'>, now: Millis): void {
+    const replica = this.#replica
+    const { logWork } = replica
+    switch (event.kind) {
+      case 'log-stored':
+        replica.durableEnd = Math.max(replica.durableEnd, event.endOffset)
+        if (logWork?.kind === 'append' && replica.durableEnd >= logWork.endOffset) replica.logWork = undefined
+        break
+      case 'truncated':
+        replica.durableEnd = Math.min(replica.durableEnd, replica.log.nextOffset)
+        if (logWork?.kind === 'truncate') replica.logWork = undefined
+        break
+      case 'snapshot-loaded':
+        replica.durableEnd = replica.log.nextOffset
+        if (logWork?.kind === 'snapshot') replica.logWork = undefined
+        replica.commit(event.id.endOffset)
+        break
+      case 'snapshot-failed':
+        if (logWork?.kind === 'snapshot') replica.logWork = undefined
+        break
+      default:
+        unreachable(event)
+    }
+    this.#role.logChanged(now)
+  }
+
+  // -- what peers answer
+
+  #answered(request: number, response: RaftResponse, now: Millis): void {
+    const sent = this.#replica.take(request)
+    if (sent === undefined) return
+    assert(sent.message.kind === response.kind, 'an answer is of the kind of its request')
+    const leader = leaderIn(response)
+    if (leader !== undefined) this.#learn(leader.leaderId, leader.leaderEpoch, sent.to, now)
+    if (sent.role === this.#role) this.#role.answered(sent, response, now)
+  }
+
+  #unanswered(request: number, refused: boolean, now: Millis): void {
+    const sent = this.#replica.take(request)
+    if (sent?.role === this.#role) this.#role.unanswered(sent, refused, now)
+    else if (sent !== undefined && refused && sent.to !== 'anyone') this.#role.peerGone(sent.to, now)
+  }
+
+  /** What somebody says of the leader and its epoch. */
+  #learn(leaderId: NodeId, epoch: Epoch, from: RaftPeer | undefined, now: Millis): void {
+    const { state, key, timing } = this.#replica
+    if (epoch < this.epoch) return
+    if (epoch > this.epoch) {
+      if (leaderId >= 0 && leaderId !== key.id && this.#stopping === 'no') this.#follow(leaderId, epoch, now)
+      else this.#unattached(epoch, now + timing.electionTimeoutMs + this.#replica.draw(timing.electionTimeoutMs), now)
+      // An epoch that this node led and forgot: its vote in it is spent.
+      if (leaderId === key.id) this.#spendVote()
+      return
+    }
+    if (leaderId < 0 || leaderId === key.id || this.leaderId !== -1 || this.#stopping !== 'no') return
+    // Only one node leads an epoch; who says otherwise is wrong.
+    if (state.leaderId !== -1 && state.leaderId !== leaderId) return
+    if (from !== leaderId && this.#role.insists(leaderId)) return
+    this.#follow(leaderId, epoch, now)
+  }
+
+  #spendVote(): void {
+    const { id: votedId, directoryId: votedDirectoryId } = this.#replica.key
+    this.#replica.become({ leaderEpoch: this.epoch, leaderId: -1, votedId, votedDirectoryId })
+  }
+
+  // -- what peers ask
+
+  #epochAnswer(errorCode: number): EpochAnswer {
+    return { errorCode, leaderId: this.leaderId, leaderEpoch: this.epoch }
+  }
+
+  #vote(call: number, vote: VoteRequest, now: Millis): void {
+    const { errorCode, granted } = this.#judge(vote, now)
+    const { leaderId, epoch: leaderEpoch } = this
+    this.#replica.answer(call, { kind: 'vote', answer: { errorCode, leaderId, leaderEpoch, granted } })
+  }
+
+  #judge(vote: VoteRequest, now: Millis): { readonly errorCode: number; readonly granted: boolean } {
+    const { candidate, epoch, lastEpoch, endOffset, preVote } = vote
+    const { key, timing } = this.#replica
+    const refused = (errorCode: number) => ({ errorCode, granted: false })
+    // An epoch begins with the vote for its candidate, whose log is from before.
+    const isSane =
+      candidate.id >= 0 && endOffset >= 0 && lastEpoch >= 0 && (preVote ? lastEpoch <= epoch : lastEpoch < epoch)
+    if (!isSane || candidate.id === key.id) return refused(ErrorCode.INVALID_REQUEST)
+    if (epoch < this.epoch) return refused(ErrorCode.FENCED_LEADER_EPOCH)
+    if (epoch > this.epoch) {
+      this.#unattached(epoch, now + timing.electionTimeoutMs + this.#replica.draw(timing.electionTimeoutMs), now)
+    }
+    if (!this.#isMe(vote.voter)) return refused(ErrorCode.INVALID_VOTER_KEY)
+    const granted = preVote ? this.#grantPreVote(vote, now) : this.#grantVote(vote, now)
+    return { errorCode: ErrorCode.NONE, granted }
+  }
+
+  #isMe({ id, directoryId }: ReplicaKey): boolean {
+    const { key } = this.#replica
+    return id === -1 || (id === key.id && (directoryId === ZERO_UUID || directoryId === key.directoryId))
+  }
+
+  #grantPreVote({ lastEpoch, endOffset }: VoteRequest, now: Millis): boolean {
+    if (!this.#role.grantsPreVote(now) || !this.#replica.isAtLeastAsNew(lastEpoch, endOffset)) return false
+    this.#role.postpone(PRE_VOTE_HEAD_START_MS, now)
+    return true
+  }
+
+  #grantVote({ candidate, lastEpoch, endOffset }: VoteRequest, now: Millis): boolean {
+    const replica = this.#replica
+    if (this.#role.name === 'leader' || !replica.canVoteFor(candidate)) return false
+    if (!replica.isAtLeastAsNew(lastEpoch, endOffset)) {
+      this.#standInstead(now)
+      return false
+    }
+    const { leaderEpoch } = replica.state
+    replica.become({ leaderEpoch, leaderId: -1, votedId: candidate.id, votedDirectoryId: candidate.directoryId })
+    if (this.#role.name === 'prospective') this.#unattached(leaderEpoch, now, now)
+    this.#role.postpone(replica.timing.electionTimeoutMs, now)
+    return true
+  }
+
+  /** The candidate cannot win for as long as this log is needed, so this node stands soon. */
+  #standInstead(now: Millis): void {
+    if (this.#role.name !== 'unattached') return
+    this.#unattached(this.epoch, now + STAND_SPREAD_MS + this.#replica.draw(STAND_SPREAD_MS), now)
+  }
+
+  #beginEpoch(call: number, { leaderId, epoch, voter }: BeginEpochRequest, now: Millis): void {
+    let errorCode: number = ErrorCode.NONE
+    if (leaderId < 0 || leaderId === this.#replica.key.id) errorCode = ErrorCode.INVALID_REQUEST
+    else if (epoch < this.epoch) errorCode = ErrorCode.FENCED_LEADER_EPOCH
+    else {
+      this.#learn(leaderId, epoch, leaderId, now)
+      if (this.#namesOther(leaderId, epoch)) errorCode = ErrorCode.INVALID_REQUEST
+      else if (!this.#isMe(voter)) errorCode = ErrorCode.INVALID_VOTER_KEY
+      if (this.#role instanceof Follower && this.leaderId === leaderId) this.#role.called(now)
+    }
+    this.#replica.answer(call, { kind: 'begin-epoch', answer: this.#epochAnswer(errorCode) })
+  }
+
+  #endEpoch(call: number, { leaderId, epoch, successors }: EndEpochRequest, now: Millis): void {
+    let errorCode: number = ErrorCode.NONE
+    if (leaderId < 0 || leaderId === this.#replica.key.id) errorCode = ErrorCode.INVALID_REQUEST
+    else if (epoch < this.epoch) errorCode = ErrorCode.FENCED_LEADER_EPOCH
+    else {
+      this.#learn(leaderId, epoch, leaderId, now)
+      if (this.#namesOther(leaderId, epoch)) errorCode = ErrorCode.INVALID_REQUEST
+      else if (this.#role instanceof Follower) this.#role.doubt(now, this.#turnOf(successors))
+    }
+    this.#replica.answer(call, { kind: 'end-epoch', answer: this.#epochAnswer(errorCode) })
+    this.#role.tick(now)
+  }
+
+  #namesOther(leaderId: NodeId, epoch: Epoch): boolean {
+    const known = this.#replica.state.leaderId
+    return epoch === this.epoch && known !== -1 && known !== leaderId
+  }
+
+  /** How long this node waits for those before it in the list: the first not at all, the last the longest backoff. */
+  #turnOf(successors: readonly ReplicaKey[]): Millis {
+    const { key, timing } = this.#replica
+    const index = successors.findIndex(({ id, directoryId }) =>
+      isVoter({ id, directoryId, endpoints: [], kraftVersion: { min: 0, max: 0 } }, key),
+    )
+    if (index < 0) return timing.electionBackoffMaxMs
+    if (index === 0) return 0
+    const base = timing.electionBackoffMaxMs / 2 ** Math.min(successors.length - 1, 16)
+    return Math.min(timing.electionBackoffMaxMs, base * 2 ** Math.min(index - 1, 16))
+  }
+
+  #fetch(call: number, fetch: RaftFetch, now: Millis): void {
+    const errorCode = this.#fetchError(fetch)
+    if (errorCode === ErrorCode.NONE && this.#role instanceof Leader) this.#role.fetch(call, fetch, now)
+    else this.#answerFetch(call, errorCode)
+  }
+
+  #fetchError(fetch: RaftFetch): number {
     if (fetch.currentLeaderEpoch < this.epoch) return ErrorCode.FENCED_LEADER_EPOCH
     if (fetch.currentLeaderEpoch > this.epoch) return ErrorCode.UNKNOWN_LEADER_EPOCH
-    return this.#role.name === 'leader' ? ErrorCode.NONE : ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if (this.#role.name !== 'leader') return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return fetch.offset < 0 || fetch.lastFetchedEpoch < 0 ? ErrorCode.INVALID_REQUEST : ErrorCode.NONE
   }
 
-  /** Observers get what is committed and nothing else. */
-  #release(call: number, fetch: RaftFetch, effects: RaftEffect[]): void {
-    this.#waiting.delete(call)
-    const upTo = Math.max(fetch.offset, this.#highWatermark)
-    effects.push({ kind: 'answer', call, answer: this.#answer(ErrorCode.NONE, VALID, upTo) })
-  }
-
-  #answer(errorCode: number, position: Position, upTo: Offset): FetchAnswer {
+  #answerFetch(call: number, errorCode: number): void {
     const { highWatermark, leaderId, epoch: leaderEpoch } = this
-    return { errorCode, position, upTo, highWatermark, leaderId, leaderEpoch }
+    const answer: FetchAnswer = { errorCode, position: VALID, upTo: 0, highWatermark, leaderId, leaderEpoch }
+    this.#replica.answer(call, { kind: 'fetch', answer })
   }
 
-  #note({ replicaId: id, directoryId, offset: endOffset }: RaftFetch, now: Millis): void {
-    // The broker beside a controller follows as a client of its own, which has no folder to tell: it is the voter's node.
-    const isVoter = (voter: Voter) =>
-      voter.id === id && (directoryId === ZERO_UUID || voter.directoryId === directoryId)
-    if (id < 0 || this.#voters.some(isVoter)) return
-    const key = `${id}:${directoryId}`
-    const before = this.#observers.get(key)
-    const leaderEndOffset = this.#log.endOffset
-    let lastCaughtUpAt = before?.lastCaughtUpAt
-    if (endOffset >= leaderEndOffset) lastCaughtUpAt = now
-    else if (before !== undefined && endOffset >= before.leaderEndOffset) lastCaughtUpAt = before.lastFetchAt
-    if (before === undefined) {
-      this.#forgetObservers(now)
-      if (this.#observers.size >= OBSERVERS_MAX) this.#forgetSilentObserver()
+  #changeVoters(event: Call<'add-voter' | 'remove-voter' | 'update-voter' | 'record-voters'>, now: Millis): void {
+    const { call } = event
+    if (event.kind === 'update-voter') {
+      this.#replica.answer(call, { kind: 'update-voter', answer: this.#epochAnswer(this.#updateVoter(event, now)) })
+      return
     }
-    this.#observers.set(key, { id, directoryId, endOffset, lastFetchAt: now, lastCaughtUpAt, leaderEndOffset })
+    const role = this.#role
+    if (!(role instanceof Leader)) this.#refuseCall(event.kind, call, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    else if (event.kind === 'add-voter')
+      role.changes.add(call, event.voter, event.timeoutMs, event.ackWhenCommitted, now)
+    else if (event.kind === 'remove-voter') role.changes.remove(call, event.voter, now)
+    else role.changes.record(call, now)
   }
 
-  #forgetSilentObserver(): void {
-    let silent: string | undefined
-    let since = Number.POSITIVE_INFINITY
-    for (const [key, { lastFetchAt = -1 }] of this.#observers) {
-      if (lastFetchAt >= since) continue
-      silent = key
-      since = lastFetchAt
-    }
-    if (silent !== undefined) this.#observers.delete(silent)
+  #updateVoter({ epoch, voter }: Call<'update-voter'>, now: Millis): number {
+    if (epoch < this.epoch) return ErrorCode.FENCED_LEADER_EPOCH
+    if (epoch > this.epoch) return ErrorCode.UNKNOWN_LEADER_EPOCH
+    const role = this.#role
+    return role instanceof Leader ? role.changes.update(voter, now) : ErrorCode.NOT_LEADER_OR_FOLLOWER
   }
 
-  #forgetObservers(now: Millis): void {
-    for (const [key, { lastFetchAt }] of this.#observers) {
-      if (lastFetchAt !== undefined && now - lastFetchAt > OBSERVER_SESSION_MS) this.#observers.delete(key)
+  #refuseCall(kind: 'add-voter' | 'remove-voter' | 'record-voters', call: number, errorCode: number): void {
+    this.#replica.answer(call, { kind, answer: { errorCode, message: 'this controller does not lead the quorum' } })
+  }
+
+  /** A node that has stopped promises nothing any more. */
+  #turnAway(event: RaftEvent): void {
+    const errorCode = ErrorCode.BROKER_NOT_AVAILABLE
+    const { leaderId, epoch: leaderEpoch } = this
+    switch (event.kind) {
+      case 'state-stored':
+        this.#replica.outbox.stored(event.state)
+        return
+      case 'storage-failed':
+        this.#replica.outbox.failed(() => {})
+        return
+      case 'fetch':
+        this.#answerFetch(event.call, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return
+      case 'vote':
+        this.#replica.answer(event.call, { kind: 'vote', answer: { errorCode, leaderId, leaderEpoch, granted: false } })
+        return
+      case 'begin-epoch':
+      case 'end-epoch':
+      case 'update-voter':
+        this.#replica.answer(event.call, { kind: event.kind, answer: this.#epochAnswer(errorCode) })
+        return
+      case 'add-voter':
+      case 'remove-voter':
+      case 'record-voters':
+        this.#refuseCall(event.kind, event.call, errorCode)
+        return
+      default:
     }
+  }
+}
+
+/** What an answer says of the leader; undefined where it says nothing. */
+function leaderIn(response: RaftResponse): { readonly leaderId: NodeId; readonly leaderEpoch: Epoch } | undefined {
+  switch (response.kind) {
+    case 'vote':
+    case 'fetch':
+    case 'begin-epoch':
+    case 'end-epoch':
+    case 'update-voter':
+      return response.answer
+    default:
+      return undefined
   }
 }

@@ -156,7 +156,8 @@ class Script {
       case 'resign':
         return `  resign epoch=${effect.epoch}`
       case 'answer': {
-        const { errorCode, position, upTo, highWatermark, leaderId, leaderEpoch } = effect.answer
+        assert(effect.answer.kind === 'fetch')
+        const { errorCode, position, upTo, highWatermark, leaderId, leaderEpoch } = effect.answer.answer
         const leader = `leader=${leaderId}@${leaderEpoch} hw=${highWatermark}`
         if (errorCode !== 0) return `  answer ${effect.call} ${errorOf(errorCode).name} ${leader}`
         if (position.kind === 'diverging')
@@ -165,6 +166,8 @@ class Script {
           return `  answer ${effect.call} snapshot ${position.id.endOffset}@${position.id.epoch} ${leader}`
         return `  answer ${effect.call} up to ${upTo} ${leader}`
       }
+      default:
+        return `  ${JSON.stringify(effect)}`
     }
   }
 }

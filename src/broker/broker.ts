@@ -204,6 +204,11 @@ export class Broker {
     return this.#lifecycle?.epoch ?? -1
   }
 
+  /** Consumers are sent to replicas in their rack (KIP-392). */
+  get followersServeConsumers(): boolean {
+    return this.#configs.string('replica.selector.class')?.endsWith('RackAwareReplicaSelector') ?? false
+  }
+
   isInternal(topic: string): boolean {
     return isInternalTopic(topic)
   }
@@ -270,15 +275,23 @@ export class Broker {
     return this.world.disk.space(folder).catch(() => undefined)
   }
 
-  /** Sends a request on to the active controller and answers as it does. */
+  /**
+   * Sends a request on to the active controller and answers as it does. While there is none it waits for as long as the
+   * request may take, at most half a minute. `asksOnly`: it changes nothing.
+   */
   async forward<Q extends Schema, R extends Schema>(
     api: Api<Q, R>,
     call: Call,
     request: MessageOf<Q>,
     refused: (errorCode: number) => InputOf<R>,
+    asksOnly?: { readonly patienceMs: Millis },
   ): Promise<InputOf<R>> {
     if (call.elements > REQUEST_ELEMENTS_MAX) return refused(ErrorCode.POLICY_VIOLATION)
-    return await forwardInEnvelope(this.#link, api, call, request, FORWARD_TIMEOUT_MS, refused)
+    const { timeoutMs = FORWARD_TIMEOUT_MS } = request as { readonly timeoutMs?: Millis }
+    const patienceMs = asksOnly?.patienceMs ?? Math.min(timeoutMs, FORWARD_TIMEOUT_MS)
+    const { clock } = this.world
+    const forwarding = { clock, patienceMs, timeoutMs: FORWARD_TIMEOUT_MS, asksOnly: asksOnly !== undefined }
+    return await forwardInEnvelope(this.#link, api, call, request, forwarding, refused)
   }
 
   /**

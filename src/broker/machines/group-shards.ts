@@ -13,7 +13,7 @@ import { RecordsError } from '#records/records-error.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Clock, Logger } from '#world/world.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
-import type { Partition, ProduceToken } from '../partitions/partition.ts'
+import type { Partition, ProduceToken, Watcher } from '../partitions/partition.ts'
 
 /** The coordinator cannot answer; the request's own answer carries the code. */
 export class CoordinatorError extends Error {
@@ -191,8 +191,8 @@ export class ShardRunner {
     const started = this.#around.clock.monotonic()
     const shard = new GroupShard(this.#around.config)
     let records = 0
+    let offset: Offset = log.startOffset
     try {
-      let offset: Offset = log.startOffset
       while (offset < log.endOffset) {
         const range = await log.read(offset, READ_BYTES, log.endOffset, true)
         // The log is being mended: there is more than it can say now, and to end here would forget it.
@@ -209,12 +209,29 @@ export class ShardRunner {
     }
     if (life !== this.#life || this.#stopped) return
     this.#shard = shard
+    this.#restUntil(offset)
     if (records > 0) {
       const tookMs = Math.round(this.#around.clock.monotonic() - started)
       this.#around.log.debug({ partition: this.#partition.index, records, tookMs }, 'groups are loaded')
     }
     this.#step({ kind: 'Lead' })
     for (const command of this.#untold.splice(0)) this.#step(command)
+  }
+
+  /** What an earlier leader appended may still be lost while not all in sync have it: no answer may rest on it. */
+  #restUntil(endOffset: Offset): void {
+    const partition = this.#partition
+    if (partition.highWatermark >= endOffset) return
+    const life = this.#life
+    this.#resting.push([])
+    const watcher: Watcher = {
+      moved: () => {
+        if (life === this.#life && partition.highWatermark < endOffset) return
+        partition.unwatch(watcher)
+        if (life === this.#life) this.#deliver(this.#resting.shift() ?? [])
+      },
+    }
+    partition.watch(watcher)
   }
 
   /** Folds one batch and returns how many records it has. What makes no sense is left out: it was never ours. */

@@ -69,8 +69,8 @@ export class ReplicationThrottle {
     return this.#led.waitMs(rate, now)
   }
 
-  led(partition: Partition, bytes: number): void {
-    if (bytes === 0 || this.#options.leaderRate() === undefined) return
+  led(partition: Partition, replica: NodeId, bytes: number): void {
+    if (this.#options.leaderRate() === undefined || partition.inSync.includes(replica)) return
     if (this.#isThrottled(partition, 'leader')) this.#led.take(bytes)
   }
 

@@ -1,4 +1,4 @@
-import type { Offset } from '#base/units.ts'
+import type { NodeId, Offset } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import { type FetchContext, type FetchedPartition, SESSION_PARTITIONS_MAX } from '#core/session/fetch-sessions.ts'
 import type { FileRange } from '#network/connection.ts'
@@ -12,6 +12,8 @@ import { StorageError } from '#storage/storage-error.ts'
 import type { Broker } from '../broker.ts'
 import type { Deadline } from '../deadlines.ts'
 import type { Partition, Watcher } from '../partitions/partition.ts'
+import { preferredReplica } from '../partitions/preferred-replica.ts'
+import { ReplicaFetchCall } from './01-replica-fetch.ts'
 
 /**
  * Fetch (1), versions 4-18. Whole batches, straight from the files to the socket.
@@ -20,7 +22,8 @@ import type { Partition, Watcher } from '../partitions/partition.ts'
  * - The first batch of the first partition that has data is served even if it is larger than all limits.
  * - v10 and zstd: below, a zstd batch is UNSUPPORTED_COMPRESSION_TYPE. v12: epochs are checked and divergence is told.
  *   v13: topics by id. v16: the endpoint of a leader that is not here.
- * - Left out until replication comes: fetches of followers.
+ * - v11: a consumer that says its rack may be sent to a replica there, and followers serve consumers (KIP-392).
+ * - Fetches of followers: 01-replica-fetch.
  */
 export function fetch(broker: Broker): ServedApi {
   const drawId = () => 1 + Math.floor(broker.world.random.fraction() * 0x7fff_fffe)
@@ -35,7 +38,8 @@ export function fetch(broker: Broker): ServedApi {
       const now = broker.world.clock.monotonic()
       const context = broker.fetchSessions.open(request, call.apiVersion, now, drawId, nameOf)
       if (context.kind === 'refused') return { errorCode: ErrorCode[context.error], sessionId: 0, responses: [] }
-      const fetching = new FetchCall(broker, request, call, context)
+      const isFollower = (call.apiVersion >= 15 ? request.replicaState.replicaId : request.replicaId) >= 0
+      const fetching = new (isFollower ? ReplicaFetchCall : FetchCall)(broker, request, call, context)
       if (context.partitions.length <= OPENED_AND_LOOKED_AT_ONCE) return fetching.run()
       return broker.turns.next().then(() => fetching.run())
     },
@@ -53,6 +57,8 @@ interface Look {
   readonly error: ErrorName | undefined
   readonly range: LogRange | undefined
   readonly divergingEpoch: { readonly epoch: number; readonly endOffset: Offset } | undefined
+  /** The replica from which the consumer had better read; undefined where it is this one. */
+  readonly preferred?: NodeId | undefined
 }
 
 const NO_RECORDS = Buffer.alloc(0)
@@ -218,7 +224,7 @@ class FetchCall implements Watcher {
     if (this.#request.maxWaitMs <= 0 || looks.length === 0) return true
     let bytes = 0
     for (const look of looks) {
-      if (look.error !== undefined || look.divergingEpoch !== undefined) return true
+      if (look.error !== undefined || look.divergingEpoch !== undefined || look.preferred !== undefined) return true
       bytes += look.range?.size ?? 0
     }
     return bytes >= this.#request.minBytes
@@ -260,7 +266,9 @@ class FetchCall implements Watcher {
     }
     const found = this.#broker.partitions.find(asked.topic, asked.topicId, asked.index)
     if (typeof found === 'string') return refused(asked, found)
-    if (!found.leads) return refused(asked, 'NOT_LEADER_OR_FOLLOWER')
+    // What this replica knows to be committed may be read here as well; old clients would not know what that means.
+    const isServed = found.leads || (this.#call.apiVersion >= 11 && found.leaderId >= 0)
+    if (!isServed) return refused(asked, 'NOT_LEADER_OR_FOLLOWER')
     const epochError = found.checkEpoch(Math.max(asked.currentLeaderEpoch, -1))
     if (epochError !== undefined) return refused(asked, epochError, found)
     if (this.#call.apiVersion < 10 && this.#broker.partitions.terms(found).compressionType === 'zstd') {
@@ -278,6 +286,9 @@ class FetchCall implements Watcher {
     if (asked.fetchOffset < log.startOffset || asked.fetchOffset > log.endOffset) {
       return refused(asked, 'OFFSET_OUT_OF_RANGE', found)
     }
+    const { rackId } = this.#request
+    const preferred = rackId === '' ? undefined : preferredReplica(this.#broker, found, asked.fetchOffset, rackId)
+    if (preferred !== undefined) return { ...looked(asked, found, undefined), preferred }
     const range = read(found)
     if (!(range instanceof Promise)) return looked(asked, found, range)
     return range.then(
@@ -321,6 +332,7 @@ class FetchCall implements Watcher {
   #hasNews(look: Look): boolean {
     const { asked, partition } = look
     if (partition === undefined || look.error !== undefined || look.divergingEpoch !== undefined) return true
+    if (look.preferred !== undefined) return true
     return look.range !== undefined || !isTold(asked, partition)
   }
 
@@ -356,6 +368,7 @@ class FetchCall implements Watcher {
       lastStableOffset: partition.lastStableOffset,
       logStartOffset: partition.log.startOffset,
       ...(look.divergingEpoch !== undefined && { divergingEpoch: look.divergingEpoch }),
+      ...(look.preferred !== undefined && { preferredReadReplica: look.preferred }),
       abortedTransactions: this.#request.isolationLevel === 1 ? [] : null,
       records,
     }

@@ -17,6 +17,7 @@ test('a batch that cannot be opened is an error of its partition, not of the con
     leads: true,
     leaderEpoch: 0,
     highWatermark: 9,
+    knowsHighWatermark: true,
     checkEpoch: () => undefined,
     log: { offsetForTimestamp: async () => Promise.reject(new RecordsError('UNKNOWN_SERVER_ERROR', 'no gzip stream')) },
   }

@@ -32,6 +32,8 @@ const SINCE_VERSION = new Map([
  * - A partition that is named twice is INVALID_REQUEST each time.
  * - A question that came in a later version is UNSUPPORTED_VERSION, before the topic is looked up.
  * - Nothing at or after the time: offset -1, timestamp -1, no error. A time beyond the visible end counts as nothing.
+ * - A new leader that cannot know yet how far the one before had come: OFFSET_NOT_AVAILABLE, before version 5
+ *   LEADER_NOT_AVAILABLE (KIP-207). Followers are told of all that the log holds.
  * - Without tiers, -5 and -6 are answered with offset -1 and epoch -1; -4 is the start of the log.
  */
 export function listOffsets(broker: Broker): ServedApi {
@@ -96,9 +98,16 @@ async function answer(
   if (!found.leads) return refused(partitionIndex, 'NOT_LEADER_OR_FOLLOWER')
   const epochError = found.checkEpoch(asked.currentLeaderEpoch)
   if (epochError !== undefined) return refused(partitionIndex, epochError)
-  const visibleEnd = request.isolationLevel === 1 ? found.lastStableOffset : found.highWatermark
+  const isFollower = request.replicaId >= 0
+  const committed = request.isolationLevel === 1 ? found.lastStableOffset : found.highWatermark
+  const visibleEnd = isFollower ? found.log.endOffset : committed
+  const notKnown = version >= 5 ? 'OFFSET_NOT_AVAILABLE' : 'LEADER_NOT_AVAILABLE'
+  const isKnown = isFollower || found.knowsHighWatermark
+  if (asked.timestamp === LATEST && !isKnown) return refused(partitionIndex, notKnown)
   try {
     const { timestamp, offset, leaderEpoch } = await lookUp(found, asked.timestamp, visibleEnd)
+    // It may be there, and hidden only because the watermark has not come to it yet.
+    if (offset < 0 && asked.timestamp >= 0 && !isKnown) return refused(partitionIndex, notKnown)
     const epoch = version >= 4 ? { leaderEpoch } : {}
     return { partitionIndex, errorCode: ErrorCode.NONE, timestamp, offset, ...epoch }
   } catch (error) {

@@ -1,12 +1,15 @@
+import type { Offset } from '#base/units.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Broker } from '../broker.ts'
+import type { Partition, Watcher } from '../partitions/partition.ts'
 
 /**
  * DeleteRecords (21), versions 0-2. Moves the start of a log; -1 is the high watermark.
  * - Answered when the new start is written down: Kafka does that once a minute, and a crash before brings records back.
+ * - And when the replicas of all brokers that live have deleted as much; else REQUEST_TIMED_OUT.
  * - A start that cannot be written down: KAFKA_STORAGE_ERROR, but NONE on a full disk, which deleting must be able to cure.
  * - Beyond the high watermark or below -1: OFFSET_OUT_OF_RANGE. A topic that is only compacted: POLICY_VIOLATION.
  */
@@ -14,12 +17,13 @@ export function deleteRecords(broker: Broker): ServedApi {
   return serve({
     api: API.DeleteRecords,
     async handle(request) {
+      const { timeoutMs } = request
       const pieces = broker.turns.pieces()
       const topics = []
       for (const { name, partitions } of request.topics) {
         if (partitions.length === 0) continue
         const answered = pieces.mapLater(partitions, async ({ partitionIndex, offset }) =>
-          deleted(partitionIndex, await deleteBefore(broker, name, partitionIndex, offset)),
+          deleted(partitionIndex, await deleteBefore(broker, name, partitionIndex, offset, timeoutMs)),
         )
         topics.push(answered.then(partitions => ({ name, partitions })))
         const wait = pieces.next()
@@ -36,7 +40,13 @@ function deleted(partitionIndex: number, result: number | ErrorName) {
     : { partitionIndex, lowWatermark: result, errorCode: ErrorCode.NONE }
 }
 
-async function deleteBefore(broker: Broker, name: string, index: number, offset: number): Promise<number | ErrorName> {
+async function deleteBefore(
+  broker: Broker,
+  name: string,
+  index: number,
+  offset: number,
+  timeoutMs: number,
+): Promise<number | ErrorName> {
   if (broker.isInternal(name)) return 'INVALID_TOPIC_EXCEPTION'
   const partition = broker.partitions.find(name, undefined, index)
   if (typeof partition === 'string') return partition
@@ -54,5 +64,26 @@ async function deleteBefore(broker: Broker, name: string, index: number, offset:
     if (!(error instanceof StorageError)) throw error
     return 'KAFKA_STORAGE_ERROR'
   }
-  return startOffset
+  return partition.lowWatermark >= startOffset
+    ? partition.lowWatermark
+    : await gone(broker, partition, startOffset, timeoutMs)
+}
+
+/** Waits until all replicas whose brokers live have deleted what lies below. */
+function gone(broker: Broker, partition: Partition, below: Offset, timeoutMs: number): Promise<number | ErrorName> {
+  return new Promise(resolve => {
+    const done = (result: number | ErrorName) => {
+      broker.deadlines.cancel(deadline)
+      partition.unwatchStarts(watcher)
+      resolve(result)
+    }
+    const deadline = broker.deadlines.after(timeoutMs, () => done('REQUEST_TIMED_OUT'))
+    const watcher: Watcher = {
+      moved() {
+        if (!partition.leads) done('NOT_LEADER_OR_FOLLOWER')
+        else if (partition.lowWatermark >= below) done(partition.lowWatermark)
+      },
+    }
+    partition.watchStarts(watcher)
+  })
 }

@@ -1,0 +1,303 @@
+import type { Millis, NodeId } from '#base/units.ts'
+import { ZERO_UUID } from '#base/uuid.ts'
+import type { FetchContext, FetchedPartition } from '#core/session/fetch-sessions.ts'
+import type { FileRange } from '#network/connection.ts'
+import type { Answer, Call } from '#network/service.ts'
+import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
+import type { FetchRequest, FetchResponse } from '#protocol/messages/fetch.ts'
+import type { InputOf } from '#protocol/schema.ts'
+import type { LogRange } from '#storage/log.ts'
+import { StorageError } from '#storage/storage-error.ts'
+import type { Broker } from '../broker.ts'
+import type { Deadline } from '../deadlines.ts'
+import type { Partition, Watcher } from '../partitions/partition.ts'
+
+type Response = InputOf<typeof FetchResponse>
+type TopicResponse = NonNullable<Response['responses']>[number]
+type PartitionResponse = NonNullable<TopicResponse['partitions']>[number]
+
+/** What one partition gives. */
+interface Look {
+  readonly partition: Partition | undefined
+  readonly error: ErrorName | undefined
+  readonly range: LogRange | undefined
+  readonly divergingEpoch: { readonly epoch: number; readonly endOffset: number } | undefined
+}
+
+const NO_RECORDS = Buffer.alloc(0)
+/** How long a disk is waited for that holds what a follower lacks. */
+const DISK_WAIT_MS: Millis = 2000
+/** A fetch of no more partitions looks at once when one of them moves; others once in a turn, for all that moved in it. */
+const LOOKED_AT_ONCE = 8
+
+/**
+ * A follower's fetch: says how far the follower is in every partition, which may move their watermarks, and takes what
+ * lies behind that, to the end of the log. When there is nothing it waits, and then looks only where something moved: a
+ * follower of thousands of partitions fetches often.
+ */
+export class ReplicaFetchCall implements Watcher {
+  readonly #broker: Broker
+  readonly #request: FetchRequest
+  readonly #call: Call
+  readonly #context: Exclude<FetchContext, { kind: 'refused' }>
+  readonly #replica: NodeId
+  readonly #brokerEpoch: number
+  readonly #looks: Look[] = []
+  readonly #indexes = new Map<Partition, number>()
+  #bytes = 0
+  #suffices = false
+  /** Until a partition that is throttled may be read again. */
+  #throttledMs: Millis = Number.MAX_SAFE_INTEGER
+  /** Looks that wait for a disk. */
+  #slow: Promise<void>[] = []
+  #resolve: ((answer: Answer<Response>) => void) | undefined
+  #deadline: Deadline | undefined
+  #forget: (() => void) | undefined
+  readonly #moved = new Set<number>()
+  #isPlanned = false
+
+  constructor(broker: Broker, request: FetchRequest, call: Call, context: Exclude<FetchContext, { kind: 'refused' }>) {
+    this.#broker = broker
+    this.#request = request
+    this.#call = call
+    this.#context = context
+    const { replicaId, replicaEpoch } = request.replicaState
+    this.#replica = call.apiVersion >= 15 ? replicaId : request.replicaId
+    this.#brokerEpoch = call.apiVersion >= 15 ? replicaEpoch : -1
+  }
+
+  run(): Answer<Response> | Promise<Answer<Response>> {
+    const { partitions } = this.#context
+    // A life of the follower's broker that the cluster has seen the end of says nothing of what its successor has.
+    const known = this.#broker.metadata.image.broker(this.#replica)
+    const isStale = this.#brokerEpoch !== -1 && known !== undefined && known.epoch > this.#brokerEpoch
+    for (let index = 0; index < partitions.length; index++) {
+      this.#look(index, isStale ? 'NOT_LEADER_OR_FOLLOWER' : undefined, true)
+    }
+    if (this.#slow.length > 0) return this.#patiently()
+    const { maxWaitMs } = this.#request
+    if (this.#suffices || maxWaitMs <= 0 || this.#bytes >= this.#request.minBytes) return this.#answer()
+    return new Promise(resolve => {
+      this.#resolve = resolve
+      this.#deadline = this.#broker.deadlines.after(Math.min(maxWaitMs, this.#throttledMs), () => this.#expire())
+      this.#forget = this.#call.caller.whenGone(() => this.#stopWaiting())
+      for (const partition of this.#indexes.keys()) partition.watchEnd(this)
+    })
+  }
+
+  moved(partition: Partition): void {
+    const index = this.#indexes.get(partition)
+    if (index === undefined || this.#resolve === undefined) return
+    this.#moved.add(index)
+    if (this.#indexes.size <= LOOKED_AT_ONCE) {
+      this.#again()
+      return
+    }
+    if (this.#isPlanned) return
+    this.#isPlanned = true
+    this.#broker.world.clock.soon(() => {
+      this.#isPlanned = false
+      this.#again()
+    })
+  }
+
+  /** Looks where something moved. */
+  #again(): void {
+    if (this.#resolve === undefined) return
+    // With a minimum the ranges that were found already may be longer by now.
+    if (this.#request.minBytes > 1) this.#lookEverywhere()
+    else for (const index of this.#moved) this.#look(index, undefined, false)
+    this.#moved.clear()
+    if (this.#suffices || this.#slow.length > 0 || this.#bytes >= this.#request.minBytes) this.#finish()
+  }
+
+  #lookEverywhere(): void {
+    this.#bytes = 0
+    for (let index = 0; index < this.#looks.length; index++) this.#look(index, undefined, false)
+  }
+
+  #expire(): void {
+    if (this.#throttledMs < this.#request.maxWaitMs || this.#bytes > 0) this.#lookEverywhere()
+    this.#finish()
+  }
+
+  #finish(): void {
+    const resolve = this.#resolve
+    if (resolve === undefined) return
+    this.#stopWaiting()
+    resolve(this.#slow.length > 0 ? (this.#patiently() as unknown as Answer<Response>) : this.#answer())
+  }
+
+  #stopWaiting(): void {
+    this.#resolve = undefined
+    this.#broker.deadlines.cancel(this.#deadline)
+    this.#forget?.()
+    for (const partition of this.#indexes.keys()) partition.unwatchEnd(this)
+  }
+
+  /** What a disk has not given by then is had with the next fetch. */
+  async #patiently(): Promise<Answer<Response>> {
+    const slow = this.#slow
+    this.#slow = []
+    let deadline: Deadline | undefined
+    const patience = new Promise<void>(resolve => {
+      deadline = this.#broker.deadlines.after(DISK_WAIT_MS, resolve)
+    })
+    await Promise.race([Promise.all(slow), patience])
+    this.#broker.deadlines.cancel(deadline)
+    return this.#answer()
+  }
+
+  #look(index: number, refusal: ErrorName | undefined, isFirst: boolean): void {
+    const asked = this.#context.partitions[index] as FetchedPartition
+    const found = refusal ?? this.#find(asked)
+    if (typeof found === 'string') {
+      this.#looks[index] = { partition: undefined, error: found, range: undefined, divergingEpoch: undefined }
+      this.#suffices = true
+      return
+    }
+    this.#indexes.set(found, index)
+    const look = this.#read(index, asked, found, isFirst)
+    this.#looks[index] = look
+    if (look.error !== undefined || look.divergingEpoch !== undefined) this.#suffices = true
+    else if (this.#hasUrgentNews(asked, found)) this.#suffices = true
+    this.#bytes += look.range?.size ?? 0
+  }
+
+  #find(asked: FetchedPartition): Partition | ErrorName {
+    if (asked.topic === undefined || (this.#call.apiVersion >= 13 && asked.topicId === ZERO_UUID)) {
+      return 'UNKNOWN_TOPIC_ID'
+    }
+    const found = this.#broker.partitions.find(asked.topic, asked.topicId, asked.index)
+    if (typeof found === 'string') return found
+    if (!found.leads) return 'NOT_LEADER_OR_FOLLOWER'
+    return found.checkEpoch(Math.max(asked.currentLeaderEpoch, -1)) ?? found
+  }
+
+  #read(index: number, asked: FetchedPartition, partition: Partition, isFirst: boolean): Look {
+    const { log } = partition
+    const { fetchOffset, lastFetchedEpoch } = asked
+    if (fetchOffset < log.startOffset || fetchOffset > log.endOffset) {
+      // Where another history is the reason, the follower is told which, so that it cuts no more than it has to.
+      const diverging = fetchOffset < log.startOffset ? undefined : divergence(asked, partition)
+      if (typeof diverging === 'object') return { ...NOTHING, partition, divergingEpoch: diverging }
+      return { ...NOTHING, partition, error: 'OFFSET_OUT_OF_RANGE' }
+    }
+    if (isFirst && lastFetchedEpoch >= 0) {
+      const diverging = divergence(asked, partition)
+      if (diverging === 'unknown') return { ...NOTHING, partition, error: 'OFFSET_OUT_OF_RANGE' }
+      if (diverging !== undefined) return { ...NOTHING, partition, divergingEpoch: diverging }
+    }
+    if (isFirst && !partition.followerFetched(this.#replica, fetchOffset, asked.followerLogStart, this.#brokerEpoch)) {
+      // A replica that the metadata here does not know yet, if ever: it asks again.
+      const error = asked.currentLeaderEpoch >= 0 ? 'UNKNOWN_LEADER_EPOCH' : 'NOT_LEADER_OR_FOLLOWER'
+      return { ...NOTHING, partition, error }
+    }
+    if (fetchOffset === log.endOffset) return { ...NOTHING, partition }
+    const { throttle } = this.#broker.partitions
+    const waitMs = throttle.leaderWaitMs(partition, this.#replica, this.#broker.world.clock.monotonic())
+    if (waitMs > 0) {
+      this.#throttledMs = Math.min(this.#throttledMs, waitMs)
+      return { ...NOTHING, partition }
+    }
+    const bytesLeft = this.#request.maxBytes - this.#bytes
+    if (bytesLeft <= 0 && this.#bytes > 0) return { ...NOTHING, partition }
+    const bytes = Math.min(asked.maxBytes, bytesLeft)
+    const range = log.read(fetchOffset, bytes, log.endOffset, this.#bytes === 0)
+    if (!(range instanceof Promise)) return { ...NOTHING, partition, range }
+    // What it will give is not known yet; the limits that are left count it as full.
+    this.#bytes += bytes
+    this.#slow.push(
+      range.then(
+        late => {
+          this.#looks[index] = { ...NOTHING, partition, range: late }
+        },
+        error => {
+          if (!(error instanceof StorageError)) throw error
+          this.#looks[index] = { ...NOTHING, partition, error: 'KAFKA_STORAGE_ERROR' }
+        },
+      ),
+    )
+    return { ...NOTHING, partition }
+  }
+
+  /**
+   * A start that has moved is waited for by who deletes, a watermark by consumers where they read from followers. Else the
+   * watermark travels with the next records.
+   */
+  #hasUrgentNews(asked: FetchedPartition, partition: Partition): boolean {
+    if (asked.sentHighWatermark < 0) return false
+    if (asked.sentLogStart !== partition.log.startOffset) return true
+    return asked.sentHighWatermark !== partition.highWatermark && this.#broker.followersServeConsumers
+  }
+
+  #answer(): Response {
+    const context = this.#context
+    const topics = new Map<string, { topic: string; topicId: string; partitions: PartitionResponse[] }>()
+    for (let index = 0; index < this.#looks.length; index++) {
+      const look = this.#looks[index] as Look
+      const asked = context.partitions[index] as FetchedPartition
+      if (context.kind === 'incremental' && !hasNews(asked, look)) continue
+      const key = asked.topicId === ZERO_UUID ? `${asked.topic}` : asked.topicId
+      let topic = topics.get(key)
+      if (topic === undefined) {
+        topic = { topic: asked.topic ?? '', topicId: asked.topicId, partitions: [] }
+        topics.set(key, topic)
+      }
+      topic.partitions.push(this.#partitionResponse(asked, look))
+      if (look.range !== undefined && context.kind === 'incremental') context.session.serveLast(asked)
+    }
+    return {
+      errorCode: ErrorCode.NONE,
+      sessionId: context.kind === 'sessionless' ? 0 : context.session.id,
+      responses: [...topics.values()],
+    }
+  }
+
+  #partitionResponse(asked: FetchedPartition, { partition, error, range, divergingEpoch }: Look): PartitionResponse {
+    if (partition === undefined || error !== undefined) {
+      // An error ends what the session knows: the next answer without one tells everything again.
+      asked.sentHighWatermark = -1
+      return {
+        partitionIndex: asked.index,
+        errorCode: ErrorCode[error ?? 'UNKNOWN_TOPIC_OR_PARTITION'],
+        highWatermark: -1,
+        records: NO_RECORDS,
+      }
+    }
+    asked.sentHighWatermark = partition.highWatermark
+    asked.sentLogStart = partition.log.startOffset
+    if (range !== undefined) this.#broker.partitions.throttle.led(partition, this.#replica, range.size)
+    const records: FileRange | Buffer =
+      range === undefined ? NO_RECORDS : { file: range.file, position: range.position, size: range.size }
+    return {
+      partitionIndex: asked.index,
+      errorCode: ErrorCode.NONE,
+      highWatermark: partition.highWatermark,
+      lastStableOffset: partition.lastStableOffset,
+      logStartOffset: partition.log.startOffset,
+      ...(divergingEpoch !== undefined && { divergingEpoch }),
+      abortedTransactions: null,
+      records,
+    }
+  }
+}
+
+const NOTHING: Look = { partition: undefined, error: undefined, range: undefined, divergingEpoch: undefined }
+
+/** Where the leader's log has another history than the follower's; 'unknown' where its epochs do not say. */
+function divergence(
+  { fetchOffset, lastFetchedEpoch }: FetchedPartition,
+  { log }: Partition,
+): { readonly epoch: number; readonly endOffset: number } | 'unknown' | undefined {
+  if (lastFetchedEpoch < 0) return undefined
+  const known = log.endOffsetForEpoch(lastFetchedEpoch)
+  if (known === undefined) return 'unknown'
+  if (known.leaderEpoch === lastFetchedEpoch && known.endOffset >= fetchOffset) return undefined
+  return { epoch: known.leaderEpoch, endOffset: known.endOffset }
+}
+
+function hasNews(asked: FetchedPartition, { partition, error, range, divergingEpoch }: Look): boolean {
+  if (partition === undefined || error !== undefined || range !== undefined || divergingEpoch !== undefined) return true
+  return asked.sentHighWatermark !== partition.highWatermark || asked.sentLogStart !== partition.log.startOffset
+}

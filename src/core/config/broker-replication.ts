@@ -62,7 +62,7 @@ export const REPLICATION_CONFIGS: readonly ConfigDefinition[] = [
     'Seconds between two looks at the balance of leaders.',
     atLeast(1),
   ),
-  boolean('controlled.shutdown.enable', true, 'Move leadership away before a broker stops.'),
+  boolean('controlled.shutdown.enable', true, 'Move leadership away before a broker stops.', works),
   int('replication.quota.window.num', 11, 'Samples that are kept for the replication throttles.', atLeast(1)),
   int(
     'replication.quota.window.size.seconds',
@@ -194,7 +194,8 @@ export const REPLICATION_CONFIGS: readonly ConfigDefinition[] = [
   int(
     'initial.broker.registration.timeout.ms',
     60000,
-    'Milliseconds that a starting broker has to register with the controller.',
+    'Milliseconds that a new node looks for the cluster that it is to join. One that knows its cluster waits for as long as it takes.',
+    works,
   ),
   int('broker.heartbeat.interval.ms', 2000, 'Milliseconds between heartbeats of a broker to the controller.', works),
   int('broker.session.timeout.ms', 9000, 'Milliseconds without a heartbeat after which a broker is fenced.', works),

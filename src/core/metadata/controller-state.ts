@@ -48,6 +48,11 @@ export class ControllerState {
     this.liveness = liveness
   }
 
+  /** `inter.broker.listener.name`, if it is set. */
+  get interBrokerListener(): string | undefined {
+    return this.options.configs.string('inter.broker.listener.name')?.trim().toUpperCase()
+  }
+
   /** The configuration of this node as it stands, from which topics inherit. */
   get brokerConfigs(): BrokerConfigs {
     this.#brokerConfigs ??= this.options.configs.with({

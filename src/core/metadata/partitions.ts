@@ -24,7 +24,7 @@ export function createPartitions(
   state: ControllerState,
   request: CreatePartitionsRequest,
 ): { records: MetadataRecord[]; response: InputOf<typeof CreatePartitionsResponse> } {
-  const placement = new Placement(state.image)
+  const placement = new Placement(state.image, state.interBrokerListener)
   const records: MetadataRecord[] = []
   const times = new Map<string, number>()
   for (const { name } of request.topics) times.set(name, (times.get(name) ?? 0) + 1)

@@ -87,6 +87,54 @@ test('no host has two replicas while there is another, then no rack', () => {
   }
 })
 
+test('a host is where brokers reach each other, whatever clients are told', () => {
+  const image = new MetadataImage()
+  const register = (brokerId: number, clients: string, brokers: string) =>
+    image.apply(
+      metadataRecord('RegisterBroker', 30, {
+        brokerId,
+        endPoints: [
+          { name: 'PUBLIC', host: clients, port: 9092, securityProtocol: 0 },
+          { name: 'INTERNAL', host: brokers, port: 9091, securityProtocol: 0 },
+        ],
+        fenced: false,
+      }),
+      brokerId,
+      0,
+    )
+  register(1, 'gateway', 'a')
+  register(2, 'gateway', 'A')
+  register(3, 'gateway', 'b')
+  for (const replicas of new Placement(image, 'INTERNAL').place(30, 2)) assert.ok(replicas.includes(3))
+})
+
+test('brokers of one machine are spread over, and never taken for two machines', () => {
+  const image = cluster([{ host: 'localhost' }, { host: '127.0.0.1' }, { host: 'b' }, { host: 'b' }])
+  for (const replicas of new Placement(image).place(40, 2))
+    assert.deepEqual(replicas.map(id => (id <= 2 ? 0 : 1)).sort(), [0, 1])
+  const placed = new Placement(cluster([{ host: 'a' }, { host: 'a' }, { host: 'a' }])).place(30, 3)
+  assert.deepEqual(
+    count(
+      placed.map(([leader = 0]) => leader),
+      3,
+    ),
+    [10, 10, 10],
+  )
+})
+
+test('hosts come before racks, and racks before chance', () => {
+  const hosts = ['a', 'a', 'b', 'c', 'c', 'd']
+  const racks = ['r', 'r', 'r', 's', 's', 't']
+  const image = cluster(hosts.map((host, at) => ({ host, rack: racks[at] ?? null })))
+  const distinct = (of: readonly string[], replicas: readonly number[]) => new Set(replicas.map(id => of[id - 1])).size
+  for (const replicas of new Placement(image).place(60, 3)) assert.equal(distinct(racks, replicas), 3)
+  for (const replicas of new Placement(image).place(60, 4)) {
+    assert.equal(distinct(hosts, replicas), 4)
+    assert.equal(distinct(racks, replicas), 3)
+  }
+  for (const replicas of new Placement(image).place(60, 5)) assert.equal(distinct(hosts, replicas), 4)
+})
+
 test('fenced brokers come last and never lead; too few are a problem', () => {
   const image = cluster([{}, { fenced: true }, {}])
   for (const replicas of new Placement(image).place(20, 2)) assert.ok(!replicas.includes(2))

@@ -1,4 +1,5 @@
 import type { NodeId } from '#base/units.ts'
+import { isLoopback } from '../config/listeners.ts'
 import type { BrokerImage, MetadataImage } from './image.ts'
 
 interface Candidate {
@@ -22,17 +23,21 @@ type Rank = readonly number[]
  * the fewest partitions of the topic, then of the cluster; the others go to hosts, then to racks, that have none of
  * the partition yet, and there to the broker that has the fewest replicas. Fenced brokers only when no other is left,
  * and never as the first. It knows no chance: the same cluster gives the same placement.
+ *
+ * Brokers are on one host when they register the same host for `interBrokerListener` (their first listener where they
+ * have none of that name): that is the address by which replicas are copied, and so the brokers of one process, or of
+ * several on one machine, are never taken for two machines.
  */
 export class Placement {
   readonly #candidates: Candidate[] = []
   readonly #byId = new Map<NodeId, Candidate>()
 
-  constructor(image: MetadataImage) {
+  constructor(image: MetadataImage, interBrokerListener?: string) {
     for (const broker of image.brokers.values()) {
       if (broker.inControlledShutdown || isCordoned(broker)) continue
       const candidate = {
         id: broker.id,
-        host: broker.endPoints[0]?.host ?? '',
+        host: hostOf(broker, interBrokerListener),
         rack: broker.rack ?? '',
         fenced: broker.fenced,
         leads: 0,
@@ -144,6 +149,11 @@ export class Placement {
       if (position === 0) candidate.topicLeads++
     }
   }
+}
+
+function hostOf({ endPoints }: BrokerImage, interBrokerListener: string | undefined): string {
+  const { host } = endPoints.find(({ name }) => name === interBrokerListener) ?? endPoints[0] ?? { host: '' }
+  return isLoopback(host) ? 'localhost' : host.toLowerCase()
 }
 
 /** All of its directories take no new replicas. */

@@ -43,7 +43,7 @@ export function createTopics(
   for (const { name } of request.topics) times.set(name, (times.get(name) ?? 0) + 1)
   const mayCollide = request.topics.some(({ name }) => collisionKey(name) !== undefined)
   const collisions = mayCollide ? collidingNames(state) : new Map<string, string>()
-  const placement = new Placement(state.image)
+  const placement = new Placement(state.image, state.interBrokerListener)
   const records: MetadataRecord[] = []
   const topics: Result[] = []
   const last: Result[] = []

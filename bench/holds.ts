@@ -207,12 +207,8 @@ function smallFrame(api: Api, version: number, body: object): Buffer {
 
 const folder = await mkdtemp(join(tmpdir(), 'tidemark-holds-'))
 const port = await freePort()
-const controllerPort = await freePort()
 const properties = join(folder, 'server.properties')
-await writeFile(
-  properties,
-  `listeners=PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}\ncontroller.listener.names=CONTROLLER\ncontroller.quorum.voters=1@127.0.0.1:${controllerPort}\nnode.id=1\nlog.dirs=${join(folder, 'data')}\n`,
-)
+await writeFile(properties, `listeners=PLAINTEXT://127.0.0.1:${port}\nlog.dirs=${join(folder, 'data')}\n`)
 let node: ChildProcess | undefined
 let died = false
 try {

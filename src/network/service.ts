@@ -12,6 +12,8 @@ export interface Call {
   readonly size: number
   /** How many elements its arrays have together: what going over it takes. */
   readonly elements: number
+  /** A broker passed it on for a client. */
+  readonly passedOn?: boolean
   /** Says that nothing refers to the request's bytes any more, so that their memory may be used for another. */
   recycle(): void
   /** The request's bytes are used beyond its answer; they count as the node's memory until as many `letGo` followed. */

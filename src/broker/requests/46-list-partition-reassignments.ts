@@ -8,10 +8,12 @@ export function listPartitionReassignments(broker: Broker): ServedApi {
   return serve({
     api: API.ListPartitionReassignments,
     handle: (request, call) =>
-      broker.forward(API.ListPartitionReassignments, call, request, errorCode => ({
-        errorCode,
-        errorMessage: errorOf(errorCode).message,
-        topics: [],
-      })),
+      broker.forward(
+        API.ListPartitionReassignments,
+        call,
+        request,
+        errorCode => ({ errorCode, errorMessage: errorOf(errorCode).message, topics: [] }),
+        { patienceMs: request.timeoutMs },
+      ),
   })
 }

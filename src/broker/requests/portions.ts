@@ -51,15 +51,23 @@ export function joined<Of, Topic extends AnsweredTopic<Of>>(
   portions: readonly { readonly topics: readonly Topic[]; readonly goesOn: boolean }[],
 ): Topic[] {
   const joined: Topic[] = []
+  /** The partitions of the last topic, if it was asked for in several portions. */
+  let gathered: Of[] | undefined
   for (const { topics, goesOn } of portions) {
-    const last = joined.at(-1)
-    const [first] = topics
-    const both = goesOn && last !== undefined && first !== undefined
-    // What nobody has may be answered behind the others.
-    const rest = both && last.name === first.name && last.topicId === first.topicId
-    if (rest)
-      joined[joined.length - 1] = { ...last, partitions: [...(last.partitions ?? []), ...(first.partitions ?? [])] }
-    for (const topic of rest ? topics.slice(1) : topics) joined.push(topic)
+    for (const [index, topic] of topics.entries()) {
+      const last = joined.at(-1)
+      // What nobody has may be answered behind the others.
+      if (index > 0 || !goesOn || last?.name !== topic.name || last?.topicId !== topic.topicId) {
+        joined.push(topic)
+        gathered = undefined
+        continue
+      }
+      if (gathered === undefined) {
+        gathered = [...(last?.partitions ?? [])]
+        joined[joined.length - 1] = { ...topic, partitions: gathered }
+      }
+      for (const partition of topic.partitions ?? []) gathered.push(partition)
+    }
   }
   return joined
 }

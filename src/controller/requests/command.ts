@@ -32,12 +32,15 @@ export function command<Kind extends CommandKind, Request extends Schema, Respon
         const errorCode = ErrorCode.POLICY_VIOLATION
         return refused(request, { errorCode, errorMessage: errorText(errorCode) })
       }
+      const wasActive = controller.isActive
       try {
         const answer: AnswerOf<Kind> = await controller.submit<Kind>(command(request, call))
         return (answer as unknown as { readonly response: InputOf<Response> }).response
       } catch (error) {
         if (!(error instanceof NotControllerError)) throw error
-        const errorCode = ErrorCode.NOT_CONTROLLER
+        // The next leader may commit what this one has appended, so who passed it on must not do so a second time.
+        if (call.passedOn === true && !wasActive) throw error
+        const errorCode = call.passedOn === true ? ErrorCode.REQUEST_TIMED_OUT : ErrorCode.NOT_CONTROLLER
         return refused(request, { errorCode, errorMessage: errorText(errorCode) })
       }
     },

@@ -8,7 +8,11 @@ export interface Outcome {
 
 export const DONE: Outcome = { errorCode: ErrorCode.NONE, errorMessage: null }
 
-export function failed(errorCode: number, errorMessage: string = errorOf(errorCode).message): Outcome {
+/** Messages repeat names from requests, and a string of the protocol holds 32,767 bytes. */
+const MESSAGE_LENGTH_MAX = 4000
+
+export function failed(errorCode: number, message: string = errorOf(errorCode).message): Outcome {
+  const errorMessage = message.length > MESSAGE_LENGTH_MAX ? `${message.slice(0, MESSAGE_LENGTH_MAX)}…` : message
   return { errorCode, errorMessage }
 }
 

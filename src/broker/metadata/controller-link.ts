@@ -32,8 +32,8 @@ export class ControllerLink {
   #channel: Promise<Channel> | undefined
   /** Of `#channel`, when it is open. */
   #at: Address | undefined
-  /** Who was asked last and is not active: the last to be tried again. */
-  #avoided: Address | undefined
+  /** Who said or showed that it is not active, since one was; the later, the later it is tried again. */
+  readonly #refused: Address[] = []
   #failures = 0
   #failingSince: Millis | undefined
   #hasComplained = false
@@ -67,8 +67,7 @@ export class ControllerLink {
     if (from !== undefined && this.#at !== undefined && !isSame(from, this.#at)) return
     this.#failures++
     if (this.#fixed !== undefined) return
-    this.#avoided = this.#at
-    if (this.#at !== undefined) this.#controllers.isNotActive(this.#at)
+    if (this.#at !== undefined) this.#avoid(this.#at)
     this.#release()
   }
 
@@ -80,12 +79,23 @@ export class ControllerLink {
   /** The controller that was asked took it, so it is the active one. */
   wasTaken(): void {
     this.#failures = 0
+    this.#refused.length = 0
     if (this.#at !== undefined && this.#fixed === undefined) this.#controllers.tookFor(this.#at)
   }
 
-  /** How long to wait before trying again after a failure; nothing after the first, as others may be there. */
+  #avoid(address: Address): void {
+    const known = this.#refused.findIndex(each => isSame(each, address))
+    if (known >= 0) this.#refused.splice(known, 1)
+    this.#refused.push(address)
+    this.#controllers.isNotActive(address)
+  }
+
+  /**
+   * How long to wait before trying again after a failure: nothing after the first, as others may be there, and nothing
+   * while one is known to be active, which is forgotten as soon as it shows otherwise.
+   */
   get backoffMs(): Millis {
-    if (this.#failures <= 1) return 0
+    if (this.#failures <= 1 || (this.#fixed === undefined && this.#controllers.active !== undefined)) return 0
     if (this.#failures > LONG_AFTER_FAILURES) return LONG_BACKOFF_MS
     return Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(this.#failures - 2, 10))
   }
@@ -163,11 +173,12 @@ export class ControllerLink {
   /** The first that answers, in the order of what is known; each has a start over the next. Rejects as the last one does. */
   #dialAny(): Promise<Channel> {
     const { clock } = this.#world
-    const avoided = this.#avoided
-    this.#avoided = undefined
     const all = this.#fixed === undefined ? this.#controllers.candidates() : [this.#fixed]
-    const isAvoided = (address: Address) => avoided !== undefined && isSame(address, avoided)
-    const queue = [...all.filter(address => !isAvoided(address)), ...all.filter(isAvoided)]
+    // Those known to be active or never heard of come first, in that order; then who refused the longest ago.
+    const refusal = (address: Address) => this.#refused.findIndex(each => isSame(each, address))
+    const { active } = this.#controllers
+    const rank = (address: Address) => (active !== undefined && isSame(address, active) ? -2 : refusal(address))
+    const queue = all.sort((a, b) => rank(a) - rank(b))
     const tried = [...queue]
     return new Promise((resolve, reject) => {
       let underWay = 0
@@ -201,7 +212,7 @@ export class ControllerLink {
           (error: unknown) => {
             underWay--
             timer.cancel()
-            this.#controllers.isNotActive(address)
+            this.#avoid(address)
             if (queue.length > 0) next()
             else if (underWay === 0 && !isOver) {
               isOver = true

@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTopic, describeTopic } from '#client/admin/topics.ts'
+import { type Client, connect } from '#client/client.ts'
+import { Consumer } from '#client/consumer.ts'
+import { Producer } from '#client/producer.ts'
+import { serverConfig } from '#core/config/server.ts'
+import type { FakeNode } from '#world/fake/fake-node.ts'
+import { Simulation } from '#world/fake/simulation.ts'
+import { type RunningNode, startNode } from './node.ts'
+
+/** A controller and three brokers, each on a machine of its own. */
+class Cluster {
+  readonly simulation: Simulation
+  readonly #running = new Map<string, RunningNode>()
+
+  constructor(seed: number) {
+    this.simulation = new Simulation(seed, { keepTrace: process.env.TRACE === '1' })
+  }
+
+  machine(name: string): FakeNode {
+    return this.simulation.node(name)
+  }
+
+  async start(name: string, more: readonly string[] = []): Promise<void> {
+    const isController = name === 'c9'
+    const result = serverConfig({
+      overrides: [
+        `node.id=${name.slice(1)}`,
+        'log.dirs=/data',
+        'default.replication.factor=3',
+        'offsets.topic.replication.factor=3',
+        'offsets.topic.num.partitions=2',
+        ...(isController
+          ? ['process.roles=controller', 'listeners=CONTROLLER://c9:9093']
+          : ['process.roles=broker', `listeners=PLAINTEXT://${name}:9092`]),
+        'controller.listener.names=CONTROLLER',
+        'controller.quorum.voters=9@c9:9093',
+        ...more,
+      ],
+    })
+    if ('errors' in result) throw new Error(JSON.stringify(result.errors))
+    const config = { ...result.config }
+    this.#running.set(name, await startNode(this.machine(name).world, config))
+  }
+
+  async stop(name: string): Promise<void> {
+    await this.#running.get(name)?.stop()
+    this.#running.delete(name)
+    this.machine(name).crash()
+  }
+
+  crash(name: string): void {
+    this.#running.delete(name)
+    this.machine(name).crash()
+  }
+
+  client(): Promise<Client> {
+    return connect({ world: this.machine('client').world, bootstrap: 'b1:9092,b2:9092,b3:9092' })
+  }
+
+  async run(work: () => Promise<void>): Promise<void> {
+    try {
+      await this.simulation.run(work(), 600_000)
+    } finally {
+      if (process.env.TRACE === '1') for (const line of this.simulation.trace.lines ?? []) console.log(line)
+    }
+  }
+}
+
+async function partitionOf(client: Client, topic: string) {
+  const { partitions } = await describeTopic(client, topic)
+  const [partition] = partitions
+  assert.ok(partition !== undefined)
+  return partition
+}
+
+async function isrOf(client: Client, topic: string): Promise<readonly number[]> {
+  return [...(await partitionOf(client, topic)).isr].sort()
+}
+
+/** The bytes of a partition's first segment on a machine. */
+async function segmentOf(machine: FakeNode, folder: string): Promise<string> {
+  const bytes = await machine.world.disk.readFile(`/data/${folder}/00000000000000000000.log`)
+  return Buffer.from(bytes ?? []).toString('hex')
+}
+
+async function until(cluster: Cluster, what: string, holds: () => Promise<boolean>, limitMs = 60_000): Promise<void> {
+  const from = cluster.simulation.schedule.now
+  while (!(await holds())) {
+    assert.ok(cluster.simulation.schedule.now - from < limitMs * 1000, `${what}, not in ${limitMs} ms`)
+    await cluster.simulation.wait(50)
+  }
+}
+
+async function valuesOf(client: Client, topic: string): Promise<string[]> {
+  const consumer = new Consumer(client)
+  consumer.assign([{ topic, partition: 0, from: 'earliest' }])
+  const values: string[] = []
+  for (let idle = 0; idle < 3; ) {
+    const records = await consumer.poll(500)
+    if (records.length === 0) idle++
+    for (const { value } of records) values.push(String(value))
+  }
+  await consumer.close()
+  return values
+}
+
+async function started(cluster: Cluster): Promise<Client> {
+  await cluster.start('c9')
+  for (const name of BROKERS) await cluster.start(name)
+  return await cluster.client()
+}
+
+const BROKERS = ['b1', 'b2', 'b3']
+
+test('the death of a leader loses nothing that was acknowledged, and it comes back as a follower with the same bytes', async () => {
+  const cluster = new Cluster(1)
+  await cluster.run(async () => {
+    const client = await started(cluster)
+    await createTopic(client, {
+      name: 't',
+      partitions: 1,
+      replicationFactor: 3,
+      configs: { 'min.insync.replicas': '2' },
+    })
+    assert.deepEqual(await isrOf(client, 't'), [1, 2, 3])
+    const producer = new Producer(client)
+    const acknowledged: string[] = []
+    const send = async (value: string) => {
+      await producer.send('t', [{ value, partition: 0 }])
+      acknowledged.push(value)
+    }
+    for (let n = 0; n < 20; n++) await send(`a${n}`)
+    for (let round = 0; round < 3; round++) {
+      const { leader } = await partitionOf(client, 't')
+      const underWay = Array.from({ length: 5 }, (_, n) => send(`${round}b${n}`))
+      await cluster.simulation.wait(round)
+      cluster.crash(`b${leader}`)
+      await Promise.all(underWay)
+      for (let n = 0; n < 5; n++) await send(`${round}c${n}`)
+      assert.notEqual((await partitionOf(client, 't')).leader, leader)
+      await cluster.start(`b${leader}`)
+      await until(cluster, 'all are in sync again', async () => (await isrOf(client, 't')).length === 3)
+    }
+    assert.deepEqual((await valuesOf(client, 't')).sort(), acknowledged.sort())
+    await producer.close()
+    client.close()
+    for (const name of BROKERS) await cluster.stop(name)
+    const [one, two, three] = await Promise.all(BROKERS.map(name => segmentOf(cluster.machine(name), 't-0')))
+    assert.ok(one !== '' && one === two && two === three)
+  })
+})

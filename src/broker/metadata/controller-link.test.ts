@@ -178,6 +178,14 @@ rigTest('what waits before it tries again wakes with the news', async rig => {
   assert.ok(rig.simulation.schedule.now - at < 20_000, 'within 20 ms of the news')
 })
 
+rigTest('several that are told at once that one is not active move on once', async rig => {
+  for (const id of [1, 2, 3]) await rig.serve(id)
+  await rig.beat()
+  rig.active = 2
+  await Promise.all([rig.beat(), rig.beat(), rig.beat()])
+  assert.deepEqual(rig.asked, ['1', '1', '1', '1', '2', '2', '2'])
+})
+
 rigTest('one that is cut off costs a fifth of a second, not a connection time-out', async rig => {
   for (const id of [1, 2, 3]) await rig.serve(id)
   rig.active = 2

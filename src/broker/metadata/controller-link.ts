@@ -32,6 +32,8 @@ export class ControllerLink {
   #channel: Promise<Channel> | undefined
   /** Of `#channel`, when it is open. */
   #at: Address | undefined
+  /** Whether something that was asked by `ask` was answered at `#at`. */
+  #hasAnswered = false
   /** Who said or showed that it is not active, since one was; the later, the later it is tried again. */
   readonly #refused: Address[] = []
   #failures = 0
@@ -56,18 +58,21 @@ export class ControllerLink {
     timeoutMs: Millis,
   ): Promise<MessageOf<R>> {
     const channel = await this.connected()
-    return await channel.ask(pair, body, { timeoutMs })
+    const answer = await channel.ask(pair, body, { timeoutMs })
+    if (this.#at === channel.address) this.#hasAnswered = true
+    return answer
   }
 
   /**
-   * The controller that was asked (at `from`, where several ask at a time) is not the active one: the next call goes to
-   * another one.
+   * The controller that was asked (at `from`, where that is known) is not the active one: the next call goes to another
+   * one. Of several that are told so by the same controller only the first one has this effect.
    */
   lookElsewhere(from?: Address): void {
-    if (from !== undefined && this.#at !== undefined && !isSame(from, this.#at)) return
+    const at = this.#at
+    if (at === undefined || (from === undefined ? !this.#hasAnswered : !isSame(from, at))) return
     this.#failures++
     if (this.#fixed !== undefined) return
-    if (this.#at !== undefined) this.#avoid(this.#at)
+    this.#avoid(at)
     this.#release()
   }
 
@@ -148,7 +153,10 @@ export class ControllerLink {
     }
     this.#failingSince = undefined
     this.#hasComplained = false
-    if (this.#channel === connecting) this.#at = channel.address
+    if (this.#channel === connecting) {
+      this.#at = channel.address
+      this.#hasAnswered = false
+    }
     channel.whenClosed(() => {
       if (this.#channel !== connecting) return
       this.#channel = undefined

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Offset } from '#base/units.ts'
+import * as batch from '#records/batch.ts'
 import { offsetName } from './files.ts'
-import { DamagedLogError } from './storage-error.ts'
+import { DamagedLogError, StorageError } from './storage-error.ts'
 import type { MemoryDisk } from './testing/memory-disk.ts'
 import { appendTo, offsetsIn, openRig, plainBatch, type Rig, readAll, TEST_FOLDER } from './testing/rig.ts'
 
@@ -30,12 +31,12 @@ function change(disk: MemoryDisk, base: Offset, to: (bytes: Buffer) => Buffer): 
 
 /** In the middle of the second of its batches, each of which is this long. */
 function flipIn(disk: MemoryDisk, base: Offset): number {
-  const batch = plainBatch(0, 2, 100, T0).length
+  const size = plainBatch(0, 2, 100, T0).length
   change(disk, base, bytes => {
-    bytes[batch + 100] = (bytes[batch + 100] ?? 0) ^ 1
+    bytes[size + 100] = (bytes[size + 100] ?? 0) ^ 1
     return bytes
   })
-  return batch
+  return size
 }
 
 function contents(disk: MemoryDisk): unknown {
@@ -118,13 +119,13 @@ test('where nothing says that it was synced the log is cut at the first bad batc
 test('a sealed segment that is shorter than it was is said in one line, after every kind of stop', async () => {
   const { rig, bases } = await filled()
   await rig.log.close()
-  const batch = plainBatch(0, 2, 100, T0).length
+  const batchBytes = plainBatch(0, 2, 100, T0).length
   const [, second = 0, third = 0] = bases
   // By a whole batch, by half of one, by so much that the index speaks of more, and to nothing.
   for (const size of [(third - second) / 2 - 1, (third - second) / 2 - 1.5, 1.5, 0]) {
     for (const clean of [true, false]) {
       const disk = rig.disk.afterKill()
-      change(disk, second, bytes => bytes.subarray(0, size * batch))
+      change(disk, second, bytes => bytes.subarray(0, size * batchBytes))
       const again = await openRig(CONFIG, { disk, clean, recoveryPoint: 60 })
       assert.equal(again.log.endOffset, 60)
       const lines = again.logger.lines.filter(line => /does not end where the next one begins/.test(line))
@@ -136,7 +137,7 @@ test('a sealed segment that is shorter than it was is said in one line, after ev
   // Compaction leaves such gaps, though no index that speaks of what is not there.
   const disk = rig.disk.afterKill()
   disk.put(pathOf(second, '.index'), Buffer.alloc(0))
-  change(disk, second, bytes => bytes.subarray(0, batch))
+  change(disk, second, bytes => bytes.subarray(0, batchBytes))
   const compacted = { ...CONFIG, cleanupPolicy: new Set(['compact'] as const) }
   const again = await openRig(compacted, { disk, clean: true, recoveryPoint: 60 })
   assert.deepEqual(again.logger.lines, [])
@@ -180,3 +181,54 @@ test('the log of a clean stop says nothing', async () => {
     assert.deepEqual(again.logger.lines, [])
   }
 })
+
+test('readers are given all before the damage, an error there, and what comes after by seeking behind it', async () => {
+  const { rig, bases } = await filled()
+  await rig.log.close()
+  const [, second = 0, third = 0] = bases
+  const size = plainBatch(0, 2, 100, T0).length
+  // Of each batch of the segment the size, so that nothing behind it in the file can be found.
+  for (let damaged = 0; damaged < (third - second) / 2; damaged++) {
+    const disk = rig.disk.afterKill()
+    change(disk, second, bytes => {
+      bytes[damaged * size + 8] = 0x7f
+      return bytes
+    })
+    for (const pieceBytes of [100, 600, 10_000]) {
+      const { log, logger } = await openRig(CONFIG, { disk: disk.afterKill(), clean: true, recoveryPoint: 60 })
+      const found: Offset[] = []
+      const reading = async (): Promise<void> => {
+        for (let from = 0; from < 60; ) {
+          const read = await log.read(from, pieceBytes, 60, true)
+          assert.ok(read !== undefined, `nothing at ${from}`)
+          // Between two entries of the index bytes go out without a look, and whoever gets them ends at the damage.
+          const offsets = offsetsBeforeDamage(await log.readBytes(read))
+          assert.ok(offsets.length > 0, `nothing of use at ${from}`)
+          found.push(...offsets)
+          from = (offsets.at(-1) ?? 0) + 1
+        }
+      }
+      await assert.rejects(reading(), StorageError)
+      await assert.rejects(reading(), StorageError)
+      const before = second + damaged * 2
+      assert.deepEqual(found.slice(0, before), range(0, before))
+      assert.equal(found.length, before * 2)
+      assert.equal(logger.lines.filter(line => /refusing reads/.test(line)).length, 1, logger.lines.join('\n'))
+      assert.match(logger.lines.join('\n'), new RegExp(`position ${damaged * size}: `))
+      assert.deepEqual(offsetsIn(await readAll(log, third)), range(third, 60))
+    }
+  }
+})
+
+function offsetsBeforeDamage(bytes: Buffer): Offset[] {
+  let at = 0
+  for (let size = batch.wholeBatchSize(bytes, 0, bytes.length); size > 0; ) {
+    at += size
+    size = batch.wholeBatchSize(bytes, at, bytes.length)
+  }
+  return offsetsIn(bytes.subarray(0, at))
+}
+
+function range(from: Offset, to: Offset): Offset[] {
+  return Array.from({ length: to - from }, (_, index) => from + index)
+}

@@ -11,7 +11,7 @@ import { PRODUCER_SNAPSHOT_SUFFIX } from './producer-snapshot.ts'
 import { ProducerSnapshots } from './producer-snapshots.ts'
 import { findShortened, warnOfSealed } from './sealed.ts'
 import { LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, type SegmentPlace, TXN_INDEX_SUFFIX } from './segment.ts'
-import { DamagedLogError } from './storage-error.ts'
+import { DamagedLogError, StorageError } from './storage-error.ts'
 
 export const LEADER_EPOCH_FILE = 'leader-epoch-checkpoint'
 
@@ -367,6 +367,16 @@ export async function restoreFold(
   }
 }
 
+/** What damage hides tells nothing of producers, as what is gone. */
+async function seekUndamaged(segment: Segment, from: Offset): Promise<BatchWalk | undefined> {
+  try {
+    return await segment.seek(from)
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error
+    return undefined
+  }
+}
+
 async function replay(
   fold: BatchFold,
   segment: Segment,
@@ -375,7 +385,7 @@ async function replay(
   recoveredFrom: Offset,
 ): Promise<void> {
   if (segment.size === 0) return
-  const start = from <= segment.baseOffset ? 0 : (await segment.seek(from))?.position
+  const start = from <= segment.baseOffset ? 0 : (await seekUndamaged(segment, from))?.position
   if (start === undefined) return
   await segment.loadAborted()
   const walk = new BatchWalk(await segment.open(false), start, segment.size, { chunkBytes: REPLAY_CHUNK_BYTES })

@@ -38,7 +38,10 @@ export function recentRange(
   return { file, position, size, nextOffset: baseOffset + recent.lastRelative(last) + 1 }
 }
 
-/** By index and headers, from the batch that starts at `start`. */
+/**
+ * By index and headers, from the batch that starts at `start`. It ends before damage, and rejects with a StorageError where
+ * it would begin with it.
+ */
 export async function rangeOf(
   segment: Segment,
   start: number,
@@ -54,9 +57,8 @@ export async function rangeOf(
     offsets.floorPosition(start + maxBytes),
     offsets.floorOffset(Math.min(below - 1 - segment.baseOffset, 0x7fff_ffff)),
   )
-  const walk = new BatchWalk(file, slot < 0 ? start : Math.max(start, offsets.position(slot)), size, {
-    chunkBytes: 1024,
-  })
+  let walk = new BatchWalk(file, slot < 0 ? start : Math.max(start, offsets.position(slot)), size, { chunkBytes: 1024 })
+  if (walk.position > start && !(await walk.load())) walk = new BatchWalk(file, start, size, { chunkBytes: 1024 })
   let nextOffset = -1
   let end = walk.position
   while (walk.here() || (await walk.load())) {
@@ -67,8 +69,10 @@ export async function rangeOf(
     end = walk.position
     nextOffset = walk.lastOffset + 1
   }
+  if (end === start && segment.isDamagedAt(walk, size)) throw segment.unreadable(start)
   // Nothing fits, or it was cut off meanwhile.
   if (end === start || nextOffset < 0) return undefined
-  segment.remember(nextOffset, end)
+  // Who goes on at damage must come to look for it.
+  if (!walk.damaged) segment.remember(nextOffset, end)
   return { file, position: start, size: end - start, nextOffset }
 }

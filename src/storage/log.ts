@@ -60,6 +60,8 @@ export class Log {
   /** The next offset when everything was last written down; -1 when nothing counts that was written. */
   #savedOffset: Offset
   #recoveryPoint: Offset
+  /** What reads failed for last. */
+  #complainedOf: string | undefined
   #deletions: Set<Timer> | undefined
 
   private constructor(options: LogOptions, place: SegmentPlace, loaded: Loaded) {
@@ -206,8 +208,20 @@ export class Log {
       }
       return undefined
     } catch (error) {
-      throw storageError(error, this.#folder)
+      throw this.#unreadable(storageError(error, this.#folder))
     }
+  }
+
+  /** Said once: whoever reads there asks again and again. */
+  #unreadable(failure: StorageError): StorageError {
+    const { message, errno } = failure
+    if (message === this.#complainedOf) return failure
+    this.#complainedOf = message
+    this.#options.log.error(
+      { folder: this.#folder, errno },
+      `refusing reads with KAFKA_STORAGE_ERROR (${message}); check the disk, and restore the file from a backup. Consumers can seek behind it`,
+    )
+    return failure
   }
 
   #segmentAt(offset: Offset): number {

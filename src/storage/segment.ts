@@ -338,21 +338,31 @@ export class Segment {
   }
 
   /** For whoever finds less in the file than was written to it, or something else. */
-  unreadable(): StorageError {
-    const path = this.path(LOG_SUFFIX)
-    return new StorageError('EIO', this.#place.folder, `${path}: the disk does not give back what was written`)
+  unreadable(position?: number): StorageError {
+    const where = this.path(LOG_SUFFIX) + (position === undefined ? '' : `, position ${position}`)
+    return new StorageError('EIO', this.#place.folder, `${where}: the disk does not give back what was written`)
   }
 
-  /** The first batch that ends at or after `offset`, as a walk that stands on it; undefined when none does. */
+  /** A walk up to `limit` has ended where no batch is. Not so when the segment was cut meanwhile: that is no damage. */
+  isDamagedAt({ damaged }: BatchWalk, limit: number): boolean {
+    return damaged && this.size >= limit
+  }
+
+  /**
+   * The first batch that ends at or after `offset`, as a walk that stands on it; undefined when none does. Rejects with a
+   * StorageError when damage lies before it: what comes behind is not there for a reader, and is not gone either.
+   */
   async seek(offset: Offset): Promise<BatchWalk | undefined> {
     const file = await this.open(false)
     const { offsets } = await this.indexes()
     const slot = offsets.floorOffset(Math.min(offset - this.baseOffset, 0x7fff_ffff))
-    const walk = new BatchWalk(file, slot < 0 ? 0 : offsets.position(slot), this.size)
+    const { size } = this
+    const walk = new BatchWalk(file, slot < 0 ? 0 : offsets.position(slot), size)
     while (walk.here() || (await walk.load())) {
       if (walk.lastOffset >= offset) return walk
       walk.advance()
     }
+    if (this.isDamagedAt(walk, size)) throw this.unreadable(walk.position)
     return undefined
   }
 

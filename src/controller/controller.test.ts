@@ -283,9 +283,9 @@ test('the log folds to the same metadata as the controller has', async t => {
   const records = [...(controller.image?.snapshotRecords() ?? [])]
   await controller.stop()
   const log = await MetadataLog.open({ disk: world.disk, clock: world.clock, log: world.log, folder })
-  const { image, kraftVersion, voters } = await log.fold()
+  const { image, history } = await log.fold()
   assert.deepEqual([...image.snapshotRecords()], records)
-  assert.equal(kraftVersion, 1)
-  assert.equal(voters?.[0]?.id, 1)
+  assert.equal(history.kraftVersion, 1)
+  assert.equal(history.voters?.voters[0]?.id, 1)
   await log.close()
 })

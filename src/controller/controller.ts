@@ -1,34 +1,39 @@
-import { unreachable } from '#base/assert.ts'
 import type { NodeId } from '#base/units.ts'
-import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
+import { type Uuid, uuidFromRandom, ZERO_UUID } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
-import { ControllerMachine } from '#core/metadata/controller.ts'
-import type { ControllerOptions } from '#core/metadata/controller-state.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { FeatureRange, MetadataImage } from '#core/metadata/image.ts'
-import type { QuorumState, ReplicaProgress, VoterEndpoint } from '#core/raft/quorum.ts'
-import { type FetchAnswer, Raft, type RaftEffect, type RaftEvent, type RaftFetch } from '#core/raft/raft.ts'
+import type { FetchAnswer, RaftFetch } from '#core/raft/messages.ts'
+import type { QuorumState, ReplicaProgress, Voter, VoterEndpoint } from '#core/raft/quorum.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
 import { MemoryBudget } from '#network/memory-budget.ts'
 import { Server } from '#network/server.ts'
 import type { Caller } from '#network/service.ts'
 import { ErrorCode } from '#protocol/errors.ts'
+import type { ControllerRegistrationRequest } from '#protocol/messages/controller-registration.ts'
+import { batchesOf, lastOffset } from '#records/batch.ts'
 import type { LogRange } from '#storage/log.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import { type Address, type Logger, type World, WorldError } from '#world/world.ts'
+import { ActiveController } from './active-controller.ts'
 import { type Bootstrap, readBootstrap } from './bootstrap.ts'
+import { BrokerWatch } from './broker-watch.ts'
 import type { ControllerConfig } from './config.ts'
-import { kraftVersionRecord, leaderChangeRecord, sameVoter, soleVoter, votersRecord } from './control-records.ts'
-import { type Folded, MetadataLog } from './metadata-log.ts'
-import { QuorumError, refuseForeign, votersOf } from './quorum-error.ts'
-import { readQuorumState, writeQuorumState } from './quorum-state.ts'
+import { LocalReaders } from './local-readers.ts'
+import { type Folded, MetadataLog, noteQuorum, type SnapshotState } from './metadata-log.ts'
+import { type AnswerTo, type AskedKind, type Question, Quorum } from './quorum.ts'
+import { QuorumError, refuseForeign, refuseLater } from './quorum-error.ts'
+import type { QuorumHistory } from './quorum-history.ts'
+import { readQuorumState } from './quorum-state.ts'
+import { Registration } from './registration.ts'
 import { controllerService } from './requests/index.ts'
 import { SnapshotTaker } from './snapshot-taker.ts'
 import type { SnapshotFile } from './snapshots.ts'
-import { type AnswerOf, type CommandKind, type CommandOf, NotControllerError, Term } from './term.ts'
+import { Standby } from './standby.ts'
+import type { AnswerOf, CommandKind, CommandOf } from './term.ts'
 import { WakeUp } from './wake-up.ts'
 
-export type { ControllerConfig } from './config.ts'
+export type { ClusterIdentity, ControllerConfig } from './config.ts'
 
 export interface ControllerStart {
   readonly world: World
@@ -40,7 +45,6 @@ export interface ControllerStart {
   readonly partitionsThere?: boolean
 }
 
-const RETRY_MS = 1000
 const IDLE_MS = 600_000
 const UNBOUNDED = 2_147_483_647
 
@@ -50,62 +54,114 @@ export interface FetchedLog {
   readonly range: LogRange | undefined
 }
 
-interface WaitingFetch {
-  readonly fetch: RaftFetch
-  readonly maxBytes: number
-  resolve(fetched: FetchedLog): void
-  /** Ends the watch over the fetcher's connection. */
-  forget: (() => void) | undefined
+/** What a controller begins with, read from its folder. */
+interface Found {
+  readonly log: MetadataLog
+  readonly folded: Folded
+  readonly state: QuorumState
+  readonly bootstrap: Bootstrap
 }
 
 /**
- * A controller of the quorum: performs what raft and the controller's machine decide, on its log, its file `quorum-state`
- * and its listener.
+ * A controller: a member of the quorum or its observer, with its metadata log and its listener. One of them is active and
+ * decides; the others stand by with what it has committed.
  */
 export class Controller {
   readonly #world: World
   readonly #config: ControllerConfig
   readonly #logger: Logger
   readonly #log: MetadataLog
-  readonly #raft: Raft
-  readonly #wakeUp: WakeUp
+  readonly #history: QuorumHistory
+  readonly #standby: Standby
+  readonly #quorum: Quorum
+  readonly #active: ActiveController
+  readonly #watch: BrokerWatch
+  readonly #registration: Registration
+  readonly #readers: LocalReaders
   readonly #snapshots: SnapshotTaker
+  readonly #wakeUp: WakeUp
   readonly #incarnationId: Uuid
-  readonly #bootstrap: Bootstrap
-  readonly #fetches = new Map<number, WaitingFetch>()
   #server: Server | undefined
-  #term: Term | undefined
-  /** What the log said when it was last read; the next term's machine grows out of it. */
-  #folded: Folded | undefined
-  #lastCall = 0
-  #stopped = false
+  #stopping: Promise<void> | undefined
   #settled: { resolve(): void; reject(error: unknown): void } | undefined
 
-  private constructor(
-    start: ControllerStart,
-    log: MetadataLog,
-    folded: Folded,
-    state: QuorumState,
-    bootstrap: Bootstrap,
-  ) {
-    const { world, config } = start
+  private constructor({ world, config, log: logger }: ControllerStart, found: Found) {
+    const { log, folded, state, bootstrap } = found
+    const { clock } = world
     this.#world = world
     this.#config = config
-    this.#logger = start.log
+    this.#logger = logger
     this.#log = log
-    this.#folded = folded
-    this.#bootstrap = bootstrap
+    this.#history = folded.history
     this.#incarnationId = uuidFromRandom(into => world.random.fill(into))
-    const { nodeId, directoryId } = config
-    const voters = votersOf(config, folded)
-    this.#raft = new Raft({ nodeId, directoryId, voters, state, log, retryMs: RETRY_MS })
-    this.#snapshots = new SnapshotTaker(log, world.clock, start.log, config)
-    this.#wakeUp = new WakeUp(world.clock, () => this.#tick())
+    this.#snapshots = new SnapshotTaker(log, clock, logger, config)
+    this.#standby = new Standby({ log, clock, logger, changed: () => this.#folded() }, folded)
+    const parts = { world, config, logger, log, history: this.#history, standby: this.#standby }
+    this.#active = new ActiveController({
+      ...parts,
+      quorum: () => this.#quorum,
+      features: this.features,
+      bootstrap,
+      registration: () => this.#registrationRequest(),
+      appended: () => {
+        this.#snapshots.consider(this.#active)
+        this.#arm()
+      },
+      begun: () => this.#begun(),
+    })
+    this.#quorum = new Quorum({
+      ...parts,
+      state,
+      settled: () => this.#snapshots.settled(),
+      arm: () => this.#arm(),
+      host: {
+        lead: lead => {
+          this.#active.lead(lead)
+          this.#readers.changed()
+        },
+        resign: () => {
+          this.#watch.end()
+          this.#active.resign()
+        },
+        follow: () => {
+          this.#readers.changed()
+          this.#registration.consider()
+        },
+        committed: highWatermark => {
+          this.#active.committed(highWatermark)
+          this.#readers.changed()
+          this.#settle()
+        },
+        failed: error => this.#storageFailed(error),
+        control: appended => this.#active.control(appended),
+      },
+    })
+    this.#readers = new LocalReaders(log, this.#quorum, clock)
+    this.#watch = new BrokerWatch({
+      world,
+      nodeId: config.nodeId,
+      logger,
+      image: () => this.#active.image,
+      interBrokerListener: config.interBrokerListener,
+      died: (brokerId, brokerEpoch) => {
+        this.submit<'broker-died'>({ kind: 'broker-died', brokerId, brokerEpoch }).catch(() => {})
+      },
+    })
+    this.#registration = new Registration({
+      clock,
+      logger,
+      peers: this.#quorum.peers,
+      request: () => this.#registrationRequest(),
+      leader: () => (this.leaderId === config.nodeId ? -1 : this.leaderId),
+      timeoutMs: this.#quorum.requestTimeoutMs,
+    })
+    this.#wakeUp = new WakeUp(clock, () => this.#tick())
   }
 
   /**
-   * Resolves when it listens and leads. Rejects with a StorageError or WorldError when disk or network refuse, with a
-   * QuorumError when the folder is another quorum's, with a QuorumStateError when its vote is unreadable.
+   * Resolves when it listens and, where it is the only voter, leads. Rejects with a StorageError or WorldError when disk or
+   * network refuse, with a QuorumError when the folder is another quorum's, with a QuorumStateError when its vote is
+   * unreadable.
    */
   static async start(start: ControllerStart): Promise<Controller> {
     const { world, config, folder } = start
@@ -121,14 +177,19 @@ export class Controller {
     let controller: Controller | undefined
     try {
       const [folded, state, bootstrap] = await Promise.all([
-        log.fold(),
+        log.fold(0),
         readQuorumState(world.disk, log.folder),
         readBootstrap(world.disk, folder, config.features ?? SUPPORTED_FEATURES),
       ])
-      refuseForeign(config, folded)
-      controller = new Controller(start, log, folded, state, bootstrap)
-      await controller.#listen()
-      await controller.#stand()
+      const tail: Buffer[] = []
+      await log.readThrough(folded.endOffset, log.endOffset, bytes => {
+        for (const at of batchesOf(bytes)) noteQuorum(folded.history, bytes, at)
+        tail.push(bytes)
+        log.appendedBytes += bytes.length
+      })
+      refuseForeign(config, folded.history)
+      controller = new Controller(start, { log, folded, state, bootstrap })
+      await controller.#stand(tail)
       return controller
     } catch (error) {
       if (controller === undefined) await log.close()
@@ -153,6 +214,12 @@ export class Controller {
     return this.#config.cluster.id
   }
 
+  /** Whether what somebody else belongs to is another cluster, as far as both know. */
+  isForeign(clusterId: string | null): boolean {
+    const { id } = this.#config.cluster
+    return clusterId !== null && clusterId !== '' && id !== undefined && clusterId !== id
+  }
+
   get features(): ReadonlyMap<string, FeatureRange> {
     return this.#config.features ?? SUPPORTED_FEATURES
   }
@@ -162,28 +229,28 @@ export class Controller {
   }
 
   get isActive(): boolean {
-    return this.#term !== undefined
+    return this.#active.isActive
   }
 
-  /** The newest metadata that this controller knows, committed or not; undefined between terms. */
+  /** The newest metadata that this controller knows: of the active one also what is not committed yet. */
   get image(): MetadataImage | undefined {
-    return this.#term?.machine.image ?? this.#folded?.image
+    return this.#active.image ?? this.#standby.image
   }
 
   get kraftVersion(): number {
-    return this.#term?.kraftVersion ?? this.#folded?.kraftVersion ?? 0
+    return this.#history.kraftVersion
   }
 
   get epoch(): number {
-    return this.#raft.epoch
+    return this.#quorum.epoch
   }
 
   get leaderId(): NodeId {
-    return this.#raft.leaderId
+    return this.#quorum.leaderId
   }
 
   get highWatermark(): number {
-    return this.#raft.highWatermark
+    return this.#quorum.highWatermark
   }
 
   get logStartOffset(): number {
@@ -194,13 +261,43 @@ export class Controller {
     return this.#log.nextOffset
   }
 
+  get voters(): readonly Voter[] {
+    return this.#quorum.voters
+  }
+
+  get directoryId(): Uuid {
+    return this.#config.directoryId
+  }
+
+  get listenerName(): string {
+    return this.#config.listener.name
+  }
+
   /** How others reach this controller. */
   get endpoint(): VoterEndpoint {
-    const { listener, advertisedHost } = this.#config
+    const { listener, advertisedHost, advertisedPort } = this.#config
     const { host, port } = this.address
     const isAny = host === '' || host === '0.0.0.0' || host === '::'
     const own = listener.address.host === '' || isAny ? 'localhost' : listener.address.host
-    return { name: listener.name, host: advertisedHost ?? own, port }
+    return { name: listener.name, host: advertisedHost ?? own, port: advertisedPort ?? port }
+  }
+
+  /** Where a controller of the quorum is reached. */
+  addressOf(id: NodeId): Address | undefined {
+    return id === this.nodeId ? this.endpoint : this.#quorum.peers.addressOf(id)
+  }
+
+  /** For the field that names the leader's address in answers; empty while none is known. */
+  get leaderNodes(): { readonly nodeId: NodeId; readonly host: string; readonly port: number }[] {
+    const { leaderId } = this
+    const address = leaderId < 0 ? undefined : this.addressOf(leaderId)
+    return address === undefined ? [] : [{ nodeId: leaderId, host: address.host, port: address.port }]
+  }
+
+  /** A controller told where it is reached. */
+  learn(id: NodeId, endpoints: readonly VoterEndpoint[]): void {
+    const found = endpoints.find(({ name }) => name === this.listenerName) ?? endpoints[0]
+    if (found !== undefined) this.#quorum.peers.learn(id, found)
   }
 
   /** Voters and observers with times on the wall clock, -1 for never. */
@@ -213,10 +310,8 @@ export class Controller {
       lastFetchAt: replica.lastFetchAt === undefined ? -1 : Math.round(replica.lastFetchAt + shift),
       lastCaughtUpAt: replica.lastCaughtUpAt === undefined ? -1 : Math.round(replica.lastCaughtUpAt + shift),
     })
-    return {
-      voters: this.#raft.voterProgress(now).map(onWall),
-      observers: this.#raft.observerProgress(now).map(onWall),
-    }
+    const { voters, observers } = this.#quorum.progress(now)
+    return { voters: voters.map(onWall), observers: observers.map(onWall) }
   }
 
   /** For ApiVersions. kraft.version is raft's own and no record of the metadata. */
@@ -233,38 +328,45 @@ export class Controller {
 
   /** Decides a command. The answer comes when it is certain; rejects with a NotControllerError. */
   submit<Kind extends CommandKind>(command: CommandOf<Kind>): Promise<AnswerOf<Kind>> {
-    const term = this.#term
-    if (term === undefined) return Promise.reject(new NotControllerError('this node is not the active controller'))
-    const answer = term.submit<Kind>(command)
-    this.#afterAppend(term)
-    return answer
+    return this.#active.submit<Kind>(command)
+  }
+
+  /** Asks raft; undefined when this node stops, or the caller has gone, before it answers. */
+  ask<Kind extends AskedKind>(question: Question<Kind>, caller: Caller): Promise<AnswerTo<Kind> | undefined> {
+    return this.#quorum.ask<Kind, AnswerTo<Kind>>(question, caller, answer => answer)
+  }
+
+  /** A broker registered or sent a heartbeat over this connection. */
+  heard(brokerId: NodeId, brokerEpoch: number, caller: Caller): void {
+    this.#watch.heard(brokerId, brokerEpoch, caller)
   }
 
   /** A Fetch of the metadata log: waits as long as there is nothing new and the fetch allows. */
-  fetch(fetch: RaftFetch, maxBytes: number, caller: Caller): Promise<FetchedLog> {
-    const call = ++this.#lastCall
-    return new Promise(resolve => {
-      const waiting: WaitingFetch = { fetch, maxBytes, resolve, forget: undefined }
-      this.#fetches.set(call, waiting)
-      this.#step({ kind: 'fetch', call, fetch })
-      if (!this.#fetches.has(call)) return
-      waiting.forget = caller.whenGone(() => {
-        if (this.#fetches.delete(call)) this.#step({ kind: 'call-gone', call })
-      })
-    })
+  async fetch(fetch: RaftFetch, maxBytes: number, caller: Caller): Promise<FetchedLog | undefined> {
+    // The ids of brokers are their own: this one is the broker of the same node, which tells no directory.
+    const isOwn = fetch.replicaId === this.nodeId && fetch.directoryId === ZERO_UUID
+    const read = (answer: FetchAnswer) => this.#read(fetch, maxBytes, answer)
+    if (isOwn) return await this.#readers.fetch(fetch, caller).then(read)
+    return await this.#quorum.ask<'fetch', Promise<FetchedLog>>({ kind: 'fetch', fetch }, caller, read)
   }
 
   findSnapshot(endOffset: number, epoch: number): SnapshotFile | undefined {
     return this.#log.findSnapshot({ endOffset, epoch })
   }
 
-  /** Stops serving, writes down what a quick start needs. */
-  async stop(): Promise<void> {
-    if (this.#stopped) return
-    this.#stopped = true
+  /** Hands over, stops serving, writes down what a quick start needs. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop()
+    return this.#stopping
+  }
+
+  async #stop(): Promise<void> {
+    this.#registration.stop()
+    await this.#quorum.stop()
     this.#wakeUp.stop()
-    this.#term?.end()
-    this.#term = undefined
+    this.#watch.end()
+    this.#active.resign()
+    this.#standby.stop()
     await this.#server?.close()
     await this.#snapshots.settled()
     try {
@@ -296,120 +398,49 @@ export class Controller {
     )
   }
 
-  #stand(): Promise<void> {
-    return new Promise((resolve, reject) => {
+  /** `tail` is what the log holds behind its snapshot. */
+  async #stand(tail: readonly Buffer[]): Promise<void> {
+    const { nodeId } = this.#config
+    let from = this.#standby.offset
+    for (const bytes of tail) {
+      const endOffset = endOf(bytes)
+      this.#standby.appended(bytes, from, endOffset)
+      from = endOffset
+    }
+    const isAlone = this.voters.length === 1 && this.voters[0]?.id === nodeId
+    // Nobody else can say otherwise: what its log holds is committed.
+    if (isAlone) {
+      this.#standby.committed(this.#log.endOffset)
+      if (this.#standby.image !== undefined) refuseLater(this.#config, this.#standby.image)
+    }
+    await this.#listen()
+    if (!isAlone) {
+      this.#quorum.start(this.endpoint)
+      return
+    }
+    await new Promise<void>((resolve, reject) => {
       this.#settled = { resolve, reject }
-      this.#step({ kind: 'start' })
+      this.#quorum.start(this.endpoint)
     })
   }
 
-  #step(event: RaftEvent): void {
-    if (this.#stopped) return
-    for (const effect of this.#raft.step(event, this.#world.clock.monotonic())) this.#perform(effect)
+  #settle(): void {
+    if (!this.#active.isActive || this.highWatermark < 0) return
+    this.#settled?.resolve()
+    this.#settled = undefined
+  }
+
+  /** Commands are taken from now on. */
+  #begun(): void {
+    this.#registration.done()
+    this.#watch.begin()
+    this.#settle()
     this.#arm()
   }
 
-  #perform(effect: RaftEffect): void {
-    switch (effect.kind) {
-      case 'store-state':
-        void this.#storeState(effect.state)
-        return
-      case 'lead':
-        this.#lead(effect)
-        return
-      case 'commit':
-        this.#term?.committed(effect.highWatermark)
-        this.#settled?.resolve()
-        this.#settled = undefined
-        return
-      case 'resign':
-        this.#term?.end()
-        this.#term = undefined
-        return
-      case 'answer': {
-        const waiting = this.#fetches.get(effect.call)
-        this.#fetches.delete(effect.call)
-        waiting?.forget?.()
-        if (waiting !== undefined) this.#answerFetch(waiting, effect.answer)
-        return
-      }
-      default:
-        unreachable(effect)
-    }
-  }
-
-  /** The vote and, after a term that failed, the metadata as the log has it: both are needed before a term begins. */
-  async #storeState(state: QuorumState): Promise<void> {
-    const { disk } = this.#world
-    try {
-      this.#folded ??= await this.#log.fold()
-      const voterIds = this.#raft.voters.map(({ id }) => id)
-      await writeQuorumState(disk, this.#log.folder, state, this.#nextKraftVersion(this.#folded), voterIds)
-    } catch (error) {
-      this.#storageFailed(error)
-      return
-    }
-    this.#step({ kind: 'state-stored', state })
-  }
-
-  /** A new cluster has voters as records; one with a fixed list keeps it. */
-  #nextKraftVersion(folded: Folded): number {
-    return this.#log.endOffset === 0 ? 1 : folded.kraftVersion
-  }
-
-  #lead({ epoch, voters, grantingVoters }: Extract<RaftEffect, { kind: 'lead' }>): void {
-    const folded = this.#folded
-    if (folded === undefined) throw new QuorumError('a term begins with the metadata of the log')
-    const { nodeId, cluster, configs, sessionTimeoutMs, leaderBalanceIntervalMs, directoryId } = this.#config
-    const kraftVersion = this.#nextKraftVersion(folded)
-    const records = [leaderChangeRecord(nodeId, voters, grantingVoters)]
-    let current = voters
-    if (kraftVersion > 0) {
-      const self = soleVoter(nodeId, directoryId, [this.endpoint])
-      const known = folded.voters?.[0]
-      const isInLog = this.#log.endOffset > 0
-      if (!isInLog) records.push(kraftVersionRecord(kraftVersion))
-      if (!isInLog || known === undefined || !sameVoter(known, self)) records.push(votersRecord([self]))
-      current = [self]
-    }
-    const options: ControllerOptions = {
-      nodeId,
-      clusterId: cluster.id ?? '',
-      features: this.features,
-      configs,
-      sessionTimeoutMs,
-      leaderBalanceIntervalMs,
-      voterIds: () => this.#raft.voters.map(({ id }) => id),
-    }
-    const term = new Term({
-      epoch,
-      machine: new ControllerMachine(options, folded.image),
-      log: this.#log,
-      clock: this.#world.clock,
-      voters: current,
-      kraftVersion,
-      stored: () => this.#step({ kind: 'log-stored', endOffset: this.#log.durableOffset }),
-      failed: error => this.#storageFailed(error),
-    })
-    this.#term = term
-    // From now on the image is ahead of the log, so that after a failure it is read again.
-    this.#folded = undefined
-    this.#snapshots.begin(folded.bytes)
-    this.#log.beginEpoch(epoch)
-    term.control(log => log.appendControl(epoch, records))
-    this.#raft.step({ kind: 'voters-changed', voters: current }, this.#world.clock.monotonic())
-    this.#begin(term)
-    this.#logger.info({ epoch, nodeId, offset: this.#log.nextOffset }, 'this node is the active controller')
-  }
-
-  /** What every term begins with; nobody waits for its answers, and a term that ends before is begun again. */
-  #begin(term: Term): void {
-    const ignore = () => {}
-    const { nodeId } = this.#config
-    if (this.#log.endOffset === 0 && this.#bootstrap !== undefined) term.write(this.#bootstrap)
-    term.submit<'activate'>({ kind: 'activate' }).catch(ignore)
-    const request = {
-      controllerId: nodeId,
+  #registrationRequest(): ControllerRegistrationRequest {
+    return {
+      controllerId: this.nodeId,
       incarnationId: this.#incarnationId,
       zkMigrationReady: false,
       listeners: [{ ...this.endpoint, securityProtocol: 0 }],
@@ -419,63 +450,65 @@ export class Controller {
         maxSupportedVersion: max,
       })),
     }
-    term.submit<'register-controller'>({ kind: 'register-controller', request, version: 0 }).catch(ignore)
-    this.#afterAppend(term)
   }
 
-  #storageFailed(error: unknown): void {
-    if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
-    if (this.#stopped) return
+  #storageFailed(error: StorageError | WorldError): void {
     this.#logger.error(
       { folder: this.#log.folder, reason: error.message },
       'the metadata log cannot be written, so this controller steps down; it tries again every second. Check the disk',
     )
-    this.#step({ kind: 'storage-failed' })
     this.#settled?.reject(error)
     this.#settled = undefined
   }
 
-  #answerFetch({ fetch, maxBytes, resolve }: WaitingFetch, answer: FetchAnswer): void {
+  /** The controller that stands by has folded more. */
+  #folded(): void {
+    if (this.#standby.isLent) return
+    this.#snapshots.consider({
+      state: () => this.#standbyState(),
+      whenCommitted: () => Promise.resolve(this.highWatermark),
+    })
+    this.#arm()
+  }
+
+  #standbyState(): SnapshotState | undefined {
+    const { image, offset: endOffset, lastTimestamp, isLent } = this.#standby
+    // A term that is about to begin folds what is not committed yet.
+    if (image === undefined || isLent || endOffset <= 0 || endOffset > this.highWatermark) return undefined
+    const id = { endOffset, epoch: this.#log.epochBelow(endOffset) }
+    return { id, image, lastTimestamp, ...this.#history.below(endOffset) }
+  }
+
+  async #read(fetch: RaftFetch, maxBytes: number, answer: FetchAnswer): Promise<FetchedLog> {
     if (answer.errorCode !== 0 || answer.position.kind !== 'valid' || answer.upTo <= fetch.offset) {
-      resolve({ answer, range: undefined })
-      return
+      return { answer, range: undefined }
     }
-    // Asked for in this turn: what was judged to be there still is.
-    const range = this.#log.read(fetch.offset, maxBytes, answer.upTo)
-    if (!(range instanceof Promise)) {
-      resolve({ answer, range })
-      return
+    try {
+      return { answer, range: await this.#log.read(fetch.offset, maxBytes, answer.upTo) }
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error
+      return { answer: { ...answer, errorCode: ErrorCode.KAFKA_STORAGE_ERROR }, range: undefined }
     }
-    range.then(
-      found => resolve({ answer, range: found }),
-      (error: unknown) => {
-        if (!(error instanceof StorageError)) throw error
-        resolve({ answer: { ...answer, errorCode: ErrorCode.KAFKA_STORAGE_ERROR }, range: undefined })
-      },
-    )
   }
 
   #tick(): void {
-    if (this.#stopped) return
+    if (this.#stopping !== undefined) return
     const now = this.#world.clock.monotonic()
-    const raftAt = this.#raft.wakeAt()
-    if (raftAt !== undefined && raftAt <= now) this.#step({ kind: 'tick' })
-    const term = this.#term
-    if (term !== undefined) {
-      const termAt = term.machine.wakeAt()
-      if (termAt !== undefined && termAt <= now) term.submit<'tick'>({ kind: 'tick' }).catch(() => {})
-      this.#afterAppend(term)
-    }
+    this.#quorum.tick(now)
+    this.#active.tick(now)
+    if (this.#active.isActive) this.#snapshots.consider(this.#active)
+    else this.#folded()
     this.#arm()
   }
 
   #arm(): void {
-    if (this.#stopped) return
-    this.#wakeUp.arm(this.#raft.wakeAt(), this.#term?.machine.wakeAt(), this.#term && this.#snapshots.wakeAt())
+    this.#wakeUp.arm(this.#quorum.wakeAt(), this.#active.wakeAt(), this.#snapshots.wakeAt())
   }
+}
 
-  #afterAppend(term: Term): void {
-    this.#snapshots.consider(term)
-    this.#arm()
-  }
+/** Where the last whole batch ends. */
+function endOf(bytes: Buffer): number {
+  let end = -1
+  for (const at of batchesOf(bytes)) end = lastOffset(bytes, at) + 1
+  return end
 }

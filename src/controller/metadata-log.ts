@@ -27,7 +27,8 @@ import { SyncedOffset } from '#storage/synced-offset.ts'
 import type { Clock, Disk, Logger } from '#world/world.ts'
 import { decodeQuorumRecord } from './control-records.ts'
 import { buildSnapshot, isWholeSnapshot } from './metadata-snapshot.ts'
-import { type SnapshotFile, Snapshots } from './snapshots.ts'
+import { QuorumHistory } from './quorum-history.ts'
+import { type IncomingSnapshot, type SnapshotFile, Snapshots } from './snapshots.ts'
 
 export const METADATA_FOLDER = '__cluster_metadata-0'
 
@@ -48,26 +49,28 @@ export interface MetadataLogOptions {
   readonly partitionsThere?: boolean
 }
 
-/** What the log says: the metadata, and beside it raft's own. */
+/** What the log says up to an offset: the metadata, and beside it raft's own. */
 export interface Folded {
   readonly image: MetadataImage
-  readonly kraftVersion: number
-  /** Undefined where no record names them: a fixed list, or an empty log. */
-  readonly voters: readonly Voter[] | undefined
-  /** Of the last LeaderChange. */
-  readonly voterIds: readonly number[] | undefined
+  readonly history: QuorumHistory
+  /** Everything below is in it. */
+  readonly endOffset: Offset
   readonly lastTimestamp: Millis
-  /** Bytes of the log behind the snapshot. */
-  readonly bytes: number
 }
 
-interface Folding {
+/** A batch on its way to the disk. Durable when `done` resolves; it rejects with a StorageError. */
+export interface Appended {
+  readonly batch: Buffer
+  readonly done: Promise<void>
+}
+
+/** What a snapshot is made of. */
+export interface SnapshotState {
+  readonly kraftVersion: number
+  readonly voters: readonly Voter[]
+  readonly id: SnapshotId
   readonly image: MetadataImage
-  kraftVersion: number
-  voters: readonly Voter[] | undefined
-  voterIds: readonly number[] | undefined
-  lastTimestamp: Millis
-  bytes: number
+  readonly lastTimestamp: Millis
 }
 
 /** The metadata log is gone or damaged: to go on without what it said would make partitions nobody's, and undo changes. */
@@ -116,6 +119,12 @@ function shortened({ folder, endOffset }: Log, synced: SyncedOffset): Error {
   )
 }
 
+/** A snapshot that came from the leader may be newer than the log beside it, or of a history that this one is none of. */
+function goesOnFrom(log: Log, { endOffset, epoch }: SnapshotId): boolean {
+  if (log.endOffset <= endOffset) return log.endOffset === endOffset
+  return log.startOffset > endOffset || (log.latestEpoch ?? epoch) >= epoch
+}
+
 /** The folder `__cluster_metadata-0`: a log whose appends are durable when they are acknowledged, and its snapshots. */
 export class MetadataLog implements LogView {
   readonly folder: string
@@ -126,6 +135,8 @@ export class MetadataLog implements LogView {
   readonly #synced: SyncedOffset
   readonly #clock: Clock
   readonly #logger: Logger
+  /** What was appended since the log was opened, and what it held behind its last snapshot then. */
+  appendedBytes = 0
 
   private constructor(
     folder: string,
@@ -191,7 +202,11 @@ export class MetadataLog implements LogView {
       await log.abandon()
       throw shortened(log, synced)
     }
-    if (latest !== undefined && latest.endOffset > log.endOffset) await log.truncateFullyAndStartAt(latest.endOffset)
+    if (latest !== undefined && !goesOnFrom(log, latest)) {
+      await synced.lower(latest.endOffset)
+      await log.truncateFullyAndStartAt(latest.endOffset)
+      await snapshots.keepOnly(latest)
+    }
     return new MetadataLog(folder, log, snapshots, synced, cache, options)
   }
 
@@ -223,6 +238,11 @@ export class MetadataLog implements LogView {
     return this.#snapshots.latest
   }
 
+  /** The epoch of the last record below an offset. */
+  epochBelow(offset: Offset): Epoch {
+    return this.#log.epochAt(offset - 1) ?? this.#snapshots.latest?.epoch ?? 0
+  }
+
   findSnapshot(id: SnapshotId): SnapshotFile | undefined {
     return this.#snapshots.find(id)
   }
@@ -232,30 +252,42 @@ export class MetadataLog implements LogView {
     return end === undefined || end.leaderEpoch < 0 ? undefined : { endOffset: end.endOffset, epoch: end.leaderEpoch }
   }
 
-  /** Reads the latest snapshot and all of the log behind it. */
-  async fold(): Promise<Folded> {
+  /** Reads the latest snapshot, and the log behind it as far as it is below `upTo`. */
+  async fold(upTo: Offset = this.endOffset): Promise<Folded> {
     const image = new MetadataImage()
-    const folding: Folding = {
-      image,
-      kraftVersion: 0,
-      voters: undefined,
-      voterIds: undefined,
-      lastTimestamp: 0,
-      bytes: 0,
-    }
+    const history = new QuorumHistory()
     const snapshot = await this.#newestWhole()
-    if (snapshot !== undefined) foldBatches(snapshot.bytes, folding, () => snapshot.id.endOffset - 1)
-    let from = Math.max(snapshot?.id.endOffset ?? 0, this.startOffset)
-    while (from < this.endOffset) {
-      const range = await this.read(from, READ_BYTES, this.endOffset)
+    let endOffset = Math.max(snapshot?.id.endOffset ?? 0, this.startOffset)
+    let lastTimestamp: Millis = 0
+    if (snapshot !== undefined) {
+      const { bytes } = snapshot
+      for (const at of batchesOf(bytes)) {
+        lastTimestamp = maxTimestamp(bytes, at)
+        noteQuorum(history, bytes, at, endOffset - 1)
+        foldBatch(image, bytes, at, { offset: endOffset - 1 })
+      }
+    }
+    const from = endOffset
+    await this.readThrough(from, upTo, bytes => {
+      for (const at of batchesOf(bytes)) {
+        lastTimestamp = maxTimestamp(bytes, at)
+        noteQuorum(history, bytes, at)
+        foldBatch(image, bytes, at, { from })
+        endOffset = lastOffset(bytes, at) + 1
+      }
+    })
+    return { image, history, endOffset, lastTimestamp }
+  }
+
+  /** Hands over whole batches, from the one that holds `from` to the last that ends at or below `upTo`. */
+  async readThrough(from: Offset, upTo: Offset, take: (bytes: Buffer) => void): Promise<void> {
+    while (from < upTo) {
+      const range = await this.read(from, READ_BYTES, upTo)
       // The log is being mended: there is more than it can say now, and to end here would forget it.
       if (range === undefined) throw new StorageError('EAGAIN', this.folder, 'the metadata log is being mended')
-      const bytes = await this.#log.readBytes(range)
-      foldBatches(bytes, folding, offset => offset, from)
-      folding.bytes += bytes.length
+      take(await this.#log.readBytes(range))
       from = range.nextOffset
     }
-    return folding
   }
 
   /** A snapshot that the disk damaged is not used: the log goes back to the one before it. */
@@ -286,19 +318,18 @@ export class MetadataLog implements LogView {
     this.#log.assignEpoch(epoch, this.nextOffset)
   }
 
-  appendControl(
-    epoch: Epoch,
-    records: readonly ControlRecord[],
-  ): { readonly bytes: number; readonly done: Promise<void> } {
+  /** Appends that were refused are to be forgotten; the log mends itself. */
+  get isFailing(): boolean {
+    return this.#log.failure !== undefined
+  }
+
+  appendControl(epoch: Epoch, records: readonly ControlRecord[]): Appended {
     const timestamp = this.#clock.now()
     return this.#append(buildControlBatch({ baseOffset: this.nextOffset, leaderEpoch: epoch, timestamp }, records))
   }
 
   /** One batch, so all of them or none. Durable when the promise resolves; rejects with a StorageError. */
-  appendRecords(
-    epoch: Epoch,
-    records: readonly MetadataRecord[],
-  ): { readonly bytes: number; readonly done: Promise<void> } {
+  appendRecords(epoch: Epoch, records: readonly MetadataRecord[]): Appended {
     assert(records.length > 0, 'a batch has records')
     const timestamp = this.#clock.now()
     const builder = new BatchBuilder({ baseOffset: this.nextOffset, leaderEpoch: epoch })
@@ -306,25 +337,39 @@ export class MetadataLog implements LogView {
     return this.#append(builder.build())
   }
 
-  #append(batch: Buffer): { readonly bytes: number; readonly done: Promise<void> } {
+  /** One record that this release writes and nobody folds. */
+  appendValue(epoch: Epoch, value: Buffer): Appended {
+    const builder = new BatchBuilder({ baseOffset: this.nextOffset, leaderEpoch: epoch })
+    builder.append(this.#clock.now(), null, value)
+    return this.#append(builder.build())
+  }
+
+  /** Takes batches of the leader's log as they are. Durable when the promise resolves; rejects with a StorageError. */
+  appendFollowed(batches: Buffer): Promise<void> {
+    return this.#append(batches).done
+  }
+
+  /** Cuts off what lies at and after an offset; rejects with a StorageError. */
+  async truncateTo(endOffset: Offset): Promise<void> {
+    await this.#synced.lower(endOffset)
+    await this.#log.truncateTo(endOffset)
+  }
+
+  #append(batch: Buffer): Appended {
+    this.appendedBytes += batch.length
     const done = this.#log.append(batch, 0, batch.length)
     done.then(
       () => this.#synced.reached(this.#log.durableOffset),
       () => undefined,
     )
-    return { bytes: batch.length, done }
+    return { batch, done }
   }
 
-  /** The bytes of a snapshot of what this image is now: of everything below `nextOffset`. */
-  snapshotOf(folded: Pick<Folded, 'image' | 'kraftVersion' | 'voters' | 'lastTimestamp'>): {
-    readonly id: SnapshotId
-    readonly parts: Buffer[]
-  } {
-    const id = { endOffset: this.nextOffset, epoch: this.lastEpoch }
-    const { image, kraftVersion, voters = [], lastTimestamp } = folded
+  /** The bytes of a snapshot of everything below its end offset. */
+  snapshotOf({ id, image, kraftVersion, voters, lastTimestamp }: SnapshotState): Buffer[] {
     const records = image.snapshotRecords()
     const now = this.#clock.now()
-    return { id, parts: buildSnapshot({ records, kraftVersion, voters, epoch: id.epoch, lastTimestamp, now }) }
+    return buildSnapshot({ records, kraftVersion, voters, epoch: id.epoch, lastTimestamp, now })
   }
 
   /**
@@ -343,6 +388,28 @@ export class MetadataLog implements LogView {
     await this.#synced.keep().catch(() => undefined)
   }
 
+  /** Begins to take a snapshot from the leader. Rejects with a WorldError. */
+  beginSnapshot(id: SnapshotId): Promise<IncomingSnapshot> {
+    return this.#snapshots.incoming(id)
+  }
+
+  /**
+   * The log begins anew at a snapshot that came from the leader; all that was here before is gone. False, and nothing has
+   * changed, when it is not whole.
+   *
+   * A crash in between: the snapshot is there and the log is not yet cut; `open` sees by offset or epoch that it does not
+   * go on from it.
+   */
+  async restartAt(incoming: IncomingSnapshot): Promise<boolean> {
+    if (!isWholeSnapshot(await this.#snapshots.read(incoming))) return false
+    const { id } = incoming
+    await this.#snapshots.install(incoming)
+    await this.#synced.lower(id.endOffset)
+    await this.#log.truncateFullyAndStartAt(id.endOffset)
+    await this.#snapshots.keepOnly(id)
+    return true
+  }
+
   async close(): Promise<void> {
     try {
       await this.#log.close()
@@ -355,22 +422,27 @@ export class MetadataLog implements LogView {
   }
 }
 
-function foldBatches(bytes: Buffer, into: Folding, offsetOf: (offset: Offset) => Offset, from: Offset = 0): void {
-  for (const at of batchesOf(bytes)) {
-    if (lastOffset(bytes, at) < from) continue
-    const epoch = leaderEpoch(bytes, at)
-    into.lastTimestamp = maxTimestamp(bytes, at)
-    if (isControl(bytes, at)) {
-      for (const record of recordsOf(bytes, at)) {
-        const control = decodeQuorumRecord(record)
-        if (control?.type === 'kraftVersion') into.kraftVersion = control.level
-        else if (control?.type === 'kraftVoters') into.voters = control.voters
-        else if (control?.type === 'leaderChange') into.voterIds = control.voterIds
-      }
-      continue
-    }
-    for (const { offset, value } of recordsOf(bytes, at)) {
-      if (value !== null && offset >= from) into.image.apply(decodeMetadataRecord(value), offsetOf(offset), epoch)
-    }
+/** Folds the metadata records of one batch, those at or above `from`; with `offset` all of them as of that one. */
+export function foldBatch(
+  image: MetadataImage,
+  bytes: Buffer,
+  at: number,
+  where: { readonly from: Offset } | { readonly offset: Offset },
+): void {
+  if (isControl(bytes, at)) return
+  const epoch = leaderEpoch(bytes, at)
+  const from = 'from' in where ? where.from : -1
+  for (const { offset, value } of recordsOf(bytes, at)) {
+    if (value === null || offset < from) continue
+    image.apply(decodeMetadataRecord(value), 'offset' in where ? where.offset : offset, epoch)
+  }
+}
+
+/** Notes what the records of one batch say of the quorum, in their place or, of a snapshot's, all in one. */
+export function noteQuorum(history: QuorumHistory, bytes: Buffer, at: number, place?: Offset): void {
+  if (!isControl(bytes, at)) return
+  for (const record of recordsOf(bytes, at)) {
+    const quorum = decodeQuorumRecord(record)
+    if (quorum !== undefined) history.note(quorum, place ?? record.offset)
   }
 }

@@ -1,9 +1,8 @@
-import type { Millis } from '#base/units.ts'
-import type { SnapshotId } from '#core/raft/log-view.ts'
+import type { Millis, Offset } from '#base/units.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import { type Clock, type Logger, WorldError } from '#world/world.ts'
-import type { MetadataLog } from './metadata-log.ts'
-import { NotControllerError, type Term } from './term.ts'
+import type { MetadataLog, SnapshotState } from './metadata-log.ts'
+import { NotControllerError } from './term.ts'
 
 const SNAPSHOT_BYTES = 20 * 1024 * 1024
 const SNAPSHOT_INTERVAL_MS = 3_600_000
@@ -15,7 +14,15 @@ export interface SnapshotLimits {
   readonly snapshotIntervalMs?: Millis
 }
 
-/** Takes snapshots of a term's image, by bytes written since the last one and by time; none while nothing is written. */
+/** Of what snapshots are taken: the image of a term, or that of a controller which stands by. */
+export interface SnapshotSource {
+  /** What a snapshot would hold now; undefined while there is nothing that it could. */
+  state(): SnapshotState | undefined
+  /** Resolves with the high watermark when all of that state is committed; rejects with a NotControllerError. */
+  whenCommitted(): Promise<Offset>
+}
+
+/** Takes snapshots of the metadata, by bytes written since the last one and by time; none while nothing is written. */
 export class SnapshotTaker {
   readonly #log: MetadataLog
   readonly #clock: Clock
@@ -23,7 +30,7 @@ export class SnapshotTaker {
   readonly #bytesMax: number
   readonly #intervalMs: Millis
   #dueAt: Millis | undefined
-  /** What the term had appended then; negative for what the log held before the term. */
+  /** What the log had taken then. */
   #bytesAtLast = 0
   #storing: Promise<void> | undefined
 
@@ -39,19 +46,13 @@ export class SnapshotTaker {
     return this.#storing === undefined ? this.#dueAt : undefined
   }
 
-  /** A term begins whose log has so many bytes behind its last snapshot. */
-  begin(bytesBehind: number): void {
-    this.#bytesAtLast = -bytesBehind
-    this.#dueAt = undefined
-  }
-
   /** Takes one if it is time. Asked after every append and when `wakeAt` has come. */
-  consider(term: Term): void {
-    const bytes = term.appendedBytes - this.#bytesAtLast
+  consider(source: SnapshotSource): void {
+    const bytes = this.#log.appendedBytes - this.#bytesAtLast
     if (bytes <= 0 || this.#storing !== undefined) return
     const now = this.#clock.monotonic()
     if (this.#intervalMs > 0) this.#dueAt ??= now + this.#intervalMs
-    if (bytes >= this.#bytesMax || (this.#dueAt !== undefined && this.#dueAt <= now)) this.#take(term)
+    if (bytes >= this.#bytesMax || (this.#dueAt !== undefined && this.#dueAt <= now)) this.#take(source)
   }
 
   /** What is being stored is stored, or failed. */
@@ -60,22 +61,22 @@ export class SnapshotTaker {
   }
 
   /** The image is written down now, and stored as a snapshot when all that it holds is committed. */
-  #take(term: Term): void {
-    if (term.machine.image.inTransaction) return
+  #take(source: SnapshotSource): void {
+    const state = source.state()
+    if (state === undefined || state.image.inTransaction) return
     this.#dueAt = undefined
-    this.#bytesAtLast = term.appendedBytes
-    const { machine, kraftVersion, voters, lastTimestamp } = term
-    const { id, parts } = this.#log.snapshotOf({ image: machine.image, kraftVersion, voters, lastTimestamp })
-    this.#storing = this.#store(term, id, parts).finally(() => {
+    this.#bytesAtLast = this.#log.appendedBytes
+    const parts = this.#log.snapshotOf(state)
+    this.#storing = this.#store(source, state, parts).finally(() => {
       this.#storing = undefined
     })
   }
 
-  async #store(term: Term, id: SnapshotId, parts: readonly Buffer[]): Promise<void> {
+  async #store(source: SnapshotSource, { id }: SnapshotState, parts: readonly Buffer[]): Promise<void> {
     const { folder } = this.#log
     try {
-      await term.whenCommitted()
-      await this.#log.storeSnapshot(id, parts, term.highWatermark)
+      const highWatermark = await source.whenCommitted()
+      await this.#log.storeSnapshot(id, parts, highWatermark)
       this.#logger.info({ folder, ...id }, 'wrote a snapshot of the metadata')
     } catch (error) {
       if (error instanceof NotControllerError) return

@@ -18,6 +18,23 @@ function nameOf({ endOffset, epoch }: SnapshotId): string {
   return `${offsetName(endOffset, '')}-${String(epoch).padStart(10, '0')}${SUFFIX}`
 }
 
+/** A snapshot on its way from the leader: a file `.part` that grows until it is whole. */
+export class IncomingSnapshot {
+  readonly id: SnapshotId
+  readonly file: File
+  size = 0
+
+  constructor(id: SnapshotId, file: File) {
+    this.id = id
+    this.file = file
+  }
+
+  async append(bytes: Uint8Array): Promise<void> {
+    await this.file.write([bytes], this.size)
+    this.size += bytes.length
+  }
+}
+
 /** The snapshots of the metadata log: files `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`, kept open for fetches. */
 export class Snapshots {
   readonly #disk: Disk
@@ -69,7 +86,7 @@ export class Snapshots {
     return this.#files.find(({ id }) => id.endOffset === endOffset && id.epoch === epoch)
   }
 
-  async read({ file, size }: SnapshotFile): Promise<Buffer> {
+  async read({ file, size }: Pick<SnapshotFile, 'file' | 'size'>): Promise<Buffer> {
     const bytes = Buffer.allocUnsafe(size)
     let filled = 0
     while (filled < size) {
@@ -79,6 +96,33 @@ export class Snapshots {
       filled += count
     }
     return bytes
+  }
+
+  /** Begins to take a snapshot that comes in pieces; what was left of one before goes. */
+  async incoming(id: SnapshotId): Promise<IncomingSnapshot> {
+    const path = `${this.#folder}/${nameOf(id)}.part`
+    const file = await this.#disk.open(path, { create: true, write: true })
+    await file.truncate(0)
+    return new IncomingSnapshot(id, file)
+  }
+
+  /** What came is whole: from now on it is a snapshot, durably. Its file stays open. */
+  async install({ id, file, size }: IncomingSnapshot): Promise<void> {
+    const path = `${this.#folder}/${nameOf(id)}`
+    await file.sync()
+    await this.#disk.rename(`${path}.part`, path)
+    await this.#disk.syncFolder(this.#folder)
+    const known = this.#files.findIndex(each => each.id.endOffset === id.endOffset && each.id.epoch === id.epoch)
+    if (known >= 0) await this.#files.splice(known, 1)[0]?.file.close()
+    this.#files.push({ id, file, size })
+  }
+
+  /** Deletes all but one: they lead nowhere, as the log begins there. */
+  async keepOnly({ endOffset, epoch }: SnapshotId): Promise<void> {
+    for (const each of this.#files.splice(0)) {
+      if (each.id.endOffset === endOffset && each.id.epoch === epoch) this.#files.push(each)
+      else await this.#delete(each)
+    }
   }
 
   /** Writes one so that it is there whole or not at all. */
@@ -103,12 +147,13 @@ export class Snapshots {
 
   /** Deletes all but the last ones. */
   async prune(): Promise<void> {
-    while (this.#files.length > KEPT) {
-      const { id, file } = this.#files.shift() as SnapshotFile
-      await this.#disk.remove(`${this.#folder}/${nameOf(id)}`)
-      await file.close()
-      this.#log.debug({ folder: this.#folder, snapshot: nameOf(id) }, 'deleted an old snapshot')
-    }
+    while (this.#files.length > KEPT) await this.#delete(this.#files.shift() as SnapshotFile)
+  }
+
+  async #delete({ id, file }: SnapshotFile): Promise<void> {
+    await this.#disk.remove(`${this.#folder}/${nameOf(id)}`)
+    await file.close()
+    this.#log.debug({ folder: this.#folder, snapshot: nameOf(id) }, 'deleted an old snapshot')
   }
 
   async close(): Promise<void> {

@@ -1,9 +1,9 @@
+import { assert } from '#base/assert.ts'
 import type { Epoch, Millis, Offset } from '#base/units.ts'
 import type { ControllerAnswer, ControllerCommand, ControllerMachine } from '#core/metadata/controller.ts'
 import type { MetadataRecord } from '#core/metadata/record.ts'
-import type { Voter } from '#core/raft/quorum.ts'
 import type { Clock } from '#world/world.ts'
-import type { MetadataLog } from './metadata-log.ts'
+import type { Appended, MetadataLog } from './metadata-log.ts'
 
 export type CommandKind = ControllerCommand['kind']
 export type CommandOf<Kind extends CommandKind> = Extract<ControllerCommand, { readonly kind: Kind }>
@@ -23,23 +23,20 @@ interface Pending {
 
 export interface TermOptions {
   readonly epoch: Epoch
-  readonly machine: ControllerMachine
   readonly log: MetadataLog
   readonly clock: Clock
-  readonly voters: readonly Voter[]
-  readonly kraftVersion: number
   /** Appended bytes are durable up to the log's durable offset. */
   readonly stored: () => void
   readonly failed: (error: unknown) => void
 }
 
 /**
- * One term as the active controller. A command is decided, appended and applied in one go; its answer leaves when all that
+ * One term as the active controller. It begins with raft's own records; commands are taken once the machine is there, which
+ * has to hold all that the log held before. A command is decided, appended and applied in one go; its answer leaves when all that
  * it rests on is committed. When an append fails the term is over, and its machine, which is ahead of the log, with it.
  */
 export class Term {
   readonly epoch: Epoch
-  readonly machine: ControllerMachine
   readonly #options: TermOptions
   /** In the order of their offsets. */
   readonly #pending: Pending[] = []
@@ -48,23 +45,27 @@ export class Term {
   #nextOffset: Offset
   #lastDone: Promise<void> | undefined
   #over = false
-  /** Of what was appended in this term. */
-  appendedBytes = 0
+  #machine: ControllerMachine | undefined
   lastTimestamp: Millis = 0
 
   constructor(options: TermOptions) {
     this.#options = options
     this.epoch = options.epoch
-    this.machine = options.machine
     this.#nextOffset = options.log.nextOffset
   }
 
-  get voters(): readonly Voter[] {
-    return this.#options.voters
+  /** Undefined before commands are taken. */
+  get machine(): ControllerMachine | undefined {
+    return this.#over ? undefined : this.#machine
   }
 
-  get kraftVersion(): number {
-    return this.#options.kraftVersion
+  get isOver(): boolean {
+    return this.#over
+  }
+
+  /** From now on commands are taken. */
+  activate(machine: ControllerMachine): void {
+    this.#machine = machine
   }
 
   get pendingCount(): number {
@@ -81,21 +82,21 @@ export class Term {
     return this.#nextOffset
   }
 
-  /** Appends raft's own records; the first of a term are its LeaderChange. */
-  control(append: (log: MetadataLog) => { readonly bytes: number; readonly done: Promise<void> }): void {
-    const appended = append(this.#options.log)
+  /** A record was appended that is no metadata: raft's own, or one that founds the cluster. */
+  control(appended: Appended): void {
     this.#follow(appended)
   }
 
   /** Resolves when it is certain; rejects with a NotControllerError. */
   submit<Kind extends CommandKind>(command: CommandOf<Kind>): Promise<AnswerOf<Kind>> {
     const { log, clock } = this.#options
-    if (this.#over) return Promise.reject(new NotControllerError('the term is over'))
+    const { machine } = this
+    if (machine === undefined) return Promise.reject(new NotControllerError('the term is over, or has not begun'))
     if (log.nextOffset !== this.#nextOffset) {
       // The log fell back behind what the machine has applied; the rejection that says so is on its way.
       return Promise.reject(new NotControllerError('an append failed'))
     }
-    const { entries, answer } = this.machine.decide(command, clock.monotonic())
+    const { entries, answer } = machine.decide(command, clock.monotonic())
     if (entries.length > 0) this.write(entries)
     const offset = this.#nextOffset
     if (offset <= this.#highWatermark) return Promise.resolve(answer as AnswerOf<Kind>)
@@ -106,9 +107,11 @@ export class Term {
 
   /** Writes and applies records that nobody decided: what a new cluster was given to begin with. */
   write(records: readonly MetadataRecord[]): void {
+    const { machine } = this
+    assert(machine !== undefined, 'metadata is written once commands are taken')
     const first = this.#nextOffset
     const appended = this.#options.log.appendRecords(this.epoch, records)
-    for (const [index, record] of records.entries()) this.machine.apply(record, first + index, this.epoch)
+    for (const [index, record] of records.entries()) machine.apply(record, first + index, this.epoch)
     this.#nextOffset = first + records.length
     this.#follow(appended)
   }
@@ -135,9 +138,8 @@ export class Term {
     for (const { reject } of this.#pending.splice(0)) reject(new NotControllerError('the term ended before the commit'))
   }
 
-  #follow({ bytes, done }: { readonly bytes: number; readonly done: Promise<void> }): void {
+  #follow({ done }: Appended): void {
     const { log, clock, stored, failed } = this.#options
-    this.appendedBytes += bytes
     this.lastTimestamp = clock.now()
     this.#nextOffset = Math.max(this.#nextOffset, log.nextOffset)
     // Appends that one write takes share their promise.

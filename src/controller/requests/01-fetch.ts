@@ -1,30 +1,29 @@
 import { METADATA_TOPIC_ID, ZERO_UUID } from '#base/uuid.ts'
 import { CLUSTER_METADATA_TOPIC } from '#core/metadata/topic-name.ts'
 import type { FileRange } from '#network/connection.ts'
-import { type ServedApi, serve } from '#network/service.ts'
+import { HANG_UP, type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { FetchRequest, FetchResponse } from '#protocol/messages/fetch.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { Controller, FetchedLog } from '../controller.ts'
-
-/** Kafka's limit on one answer of raft. */
-const FETCH_BYTES_MAX = 8 * 1024 * 1024
+import { FETCH_BYTES_MAX } from '../exchange.ts'
 
 /**
- * Fetch (1), versions 4-18, of the metadata log alone: how brokers and observers follow it (KIP-595).
+ * Fetch (1), versions 4-18, of the metadata log alone: how voters, brokers and observers follow it (KIP-595).
  * - Below v12 there is no last fetched epoch, and so only a fetch from offset 0 can be judged.
  * - An epoch that is not the leader's: FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH, with the leader, and from v16 its
  *   endpoint. A fetcher that does not know the epoch asks with 0.
  * - A log that parts from ours gets the diverging epoch, an offset before the log's start the id of a snapshot (KIP-630).
- * - There are no sessions. Observers are sent what is committed, and nothing else; v18 is answered at once when the
+ * - The broker of the same node (its number, no directory) is answered also while another controller leads.
+ * - There are no sessions. Observers are sent what is committed, and nothing else; voters all that is durable; v18 is answered at once when the
  *   fetcher's high watermark is behind (KIP-1166).
  */
 export function fetch(controller: Controller): ServedApi {
   return serve({
     api: API.Fetch,
     async handle(request, call) {
-      if (request.clusterId !== null && request.clusterId !== controller.clusterId) {
+      if (controller.isForeign(request.clusterId)) {
         return { errorCode: ErrorCode.INCONSISTENT_CLUSTER_ID }
       }
       const byName = call.apiVersion < 13
@@ -51,12 +50,19 @@ export function fetch(controller: Controller): ServedApi {
           highWatermark: partition.highWatermark,
           maxWaitMs: request.maxWaitMs,
         },
-        Math.max(0, Math.min(request.maxBytes, partition.partitionMaxBytes, FETCH_BYTES_MAX)),
+        bytesMax(request.maxBytes, partition.partitionMaxBytes),
         call.caller,
       )
+      if (fetched === undefined) return HANG_UP
       return answerOf(controller, call.apiVersion, fetched.answer.errorCode, fetched)
     },
   })
+}
+
+/** Kafka's own fetches of this log leave the partition's limit at 0, which is none. */
+function bytesMax(ofRequest: number, ofPartition: number): number {
+  const asked = ofPartition > 0 ? Math.min(ofRequest, ofPartition) : ofRequest
+  return Math.max(0, Math.min(asked, FETCH_BYTES_MAX))
 }
 
 function replicaOf(request: FetchRequest, version: number): number {
@@ -73,7 +79,6 @@ function answerOf(
   const position = answer?.position
   const records: FileRange | Buffer = range ?? Buffer.alloc(0)
   const leaderId = answer?.leaderId ?? controller.leaderId
-  const { host, port } = controller.endpoint
   return {
     errorCode: ErrorCode.NONE,
     responses: [
@@ -98,6 +103,6 @@ function answerOf(
         ],
       },
     ],
-    nodeEndpoints: version >= 16 && leaderId >= 0 ? [{ nodeId: leaderId, host, port }] : [],
+    nodeEndpoints: version >= 16 ? controller.leaderNodes : [],
   }
 }

@@ -27,7 +27,7 @@ export function describeQuorum(controller: Controller): ServedApi {
         }
       }
       const topicName = CLUSTER_METADATA_TOPIC
-      if (!controller.isActive) {
+      if (controller.leaderId !== controller.nodeId) {
         const errorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
         const failed = { partitionIndex: 0, errorCode, errorMessage: errorText(errorCode) }
         return { errorCode: ErrorCode.NONE, topics: [{ topicName, partitions: [failed] }] }
@@ -54,9 +54,20 @@ export function describeQuorum(controller: Controller): ServedApi {
             ],
           },
         ],
-        ...(call.apiVersion >= 2 && { nodes: [{ nodeId: controller.nodeId, listeners: [controller.endpoint] }] }),
+        ...(call.apiVersion >= 2 && { nodes: nodesOf(controller) }),
       }
     },
+  })
+}
+
+/** Where the voters are reached, as far as that is known. */
+function nodesOf(controller: Controller) {
+  const { nodeId: ownId, endpoint, listenerName: name, voters } = controller
+  return voters.flatMap(({ id: nodeId, endpoints }) => {
+    if (nodeId === ownId) return [{ nodeId, listeners: [endpoint] }]
+    const address = controller.addressOf(nodeId)
+    if (endpoints.length > 0) return [{ nodeId, listeners: endpoints }]
+    return address === undefined ? [] : [{ nodeId, listeners: [{ name, host: address.host, port: address.port }] }]
   })
 }
 

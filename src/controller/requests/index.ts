@@ -10,6 +10,9 @@ import { electLeaders } from './43-elect-leaders.ts'
 import { incrementalAlterConfigs } from './44-incremental-alter-configs.ts'
 import { alterPartitionReassignments } from './45-alter-partition-reassignments.ts'
 import { listPartitionReassignments } from './46-list-partition-reassignments.ts'
+import { vote } from './52-vote.ts'
+import { beginQuorumEpoch } from './53-begin-quorum-epoch.ts'
+import { endQuorumEpoch } from './54-end-quorum-epoch.ts'
 import { describeQuorum } from './55-describe-quorum.ts'
 import { alterPartition } from './56-alter-partition.ts'
 import { updateFeatures } from './57-update-features.ts'
@@ -22,6 +25,9 @@ import { unregisterBroker } from './64-unregister-broker.ts'
 import { allocateProducerIds } from './67-allocate-producer-ids.ts'
 import { controllerRegistration } from './70-controller-registration.ts'
 import { assignReplicasToDirs } from './73-assign-replicas-to-dirs.ts'
+import { addRaftVoter } from './80-add-raft-voter.ts'
+import { removeRaftVoter } from './81-remove-raft-voter.ts'
+import { updateRaftVoter } from './82-update-raft-voter.ts'
 
 /** What the controller's listener serves. */
 export function controllerService(controller: Controller): Service {
@@ -39,6 +45,9 @@ export function controllerService(controller: Controller): Service {
     incrementalAlterConfigs(controller),
     alterPartitionReassignments(controller),
     listPartitionReassignments(controller),
+    vote(controller),
+    beginQuorumEpoch(controller),
+    endQuorumEpoch(controller),
     describeQuorum(controller),
     alterPartition(controller),
     updateFeatures(controller),
@@ -51,6 +60,9 @@ export function controllerService(controller: Controller): Service {
     allocateProducerIds(controller),
     controllerRegistration(controller),
     assignReplicasToDirs(controller),
+    addRaftVoter(controller),
+    removeRaftVoter(controller),
+    updateRaftVoter(controller),
   ])
   return apis
 }

@@ -1,0 +1,116 @@
+import type { Millis, NodeId, Offset } from '#base/units.ts'
+import type { BrokerImage, MetadataImage } from '#core/metadata/image.ts'
+import { Channel, ChannelError } from '#network/channel.ts'
+import type { Caller } from '#network/service.ts'
+import { inParallel } from '#storage/files.ts'
+import type { Address, Logger, World } from '#world/world.ts'
+
+const DIAL_MS_MAX: Millis = 1000
+/** Brokers that are dialled at the same time when a term begins. */
+const DIALS_MAX = 32
+
+export interface BrokerWatchOptions {
+  readonly world: Pick<World, 'clock' | 'network'>
+  readonly nodeId: NodeId
+  readonly logger: Logger
+  /** Undefined while this node is not the active controller. */
+  readonly image: () => MetadataImage | undefined
+  readonly interBrokerListener: string | undefined
+  /** Nobody listens where this broker did. */
+  readonly died: (brokerId: NodeId, brokerEpoch: Offset) => void
+}
+
+interface Watched {
+  readonly brokerEpoch: Offset
+  readonly callerId: number
+  readonly forget: () => void
+}
+
+/**
+ * Sees that a broker's process is gone before its session runs out: the connection of its heartbeats breaks, and dialling
+ * its listener is refused. A dial that succeeds or is not answered says nothing; then the session decides. A broker that
+ * heartbeats again after it was taken for dead listens where this node cannot see it, and is not dialled again.
+ */
+export class BrokerWatch {
+  readonly #options: BrokerWatchOptions
+  readonly #watched = new Map<NodeId, Watched>()
+  /** By broker, the epoch that was taken for dead. */
+  readonly #declared = new Map<NodeId, Offset>()
+  readonly #unseen = new Map<NodeId, Offset>()
+  /** Counts terms: what was asked in one is of no use in the next. */
+  #term = 0
+
+  constructor(options: BrokerWatchOptions) {
+    this.#options = options
+  }
+
+  /** A broker registered or sent a heartbeat over this connection. */
+  heard(brokerId: NodeId, brokerEpoch: Offset, caller: Caller): void {
+    if (this.#options.image()?.broker(brokerId)?.epoch !== brokerEpoch) return
+    if (this.#declared.get(brokerId) === brokerEpoch) this.#unseen.set(brokerId, brokerEpoch)
+    const before = this.#watched.get(brokerId)
+    if (before?.callerId === caller.id && before.brokerEpoch === brokerEpoch) return
+    before?.forget()
+    const watched: Watched = {
+      brokerEpoch,
+      callerId: caller.id,
+      forget: caller.whenGone(() => {
+        if (this.#watched.get(brokerId)?.callerId !== caller.id) return
+        this.#watched.delete(brokerId)
+        void this.#look(brokerId)
+      }),
+    }
+    this.#watched.set(brokerId, watched)
+  }
+
+  /** A term begins: those that died with the controller before have no connection here that could break. */
+  begin(): void {
+    const brokers = [...(this.#options.image()?.brokers.values() ?? [])]
+    const silent = brokers.filter(({ id, fenced }) => !fenced && id !== this.#options.nodeId && !this.#watched.has(id))
+    void inParallel(silent, DIALS_MAX, ({ id }) => this.#look(id))
+  }
+
+  end(): void {
+    this.#term++
+    for (const { forget } of this.#watched.values()) forget()
+    this.#watched.clear()
+    this.#declared.clear()
+    this.#unseen.clear()
+  }
+
+  async #look(brokerId: NodeId): Promise<void> {
+    const broker = this.#unfenced(brokerId)
+    const address = broker === undefined ? undefined : this.#addressOf(broker)
+    if (broker === undefined || address === undefined || this.#unseen.get(brokerId) === broker.epoch) return
+    const term = this.#term
+    if (!(await this.#isRefused(address)) || term !== this.#term) return
+    // It may have come back by another connection, or as another process, meanwhile.
+    if (this.#watched.has(brokerId) || this.#unfenced(brokerId)?.epoch !== broker.epoch) return
+    this.#declared.set(brokerId, broker.epoch)
+    const { logger, died } = this.#options
+    logger.info({ brokerId, ...address }, 'a broker is fenced: its connection broke, and where it listened nobody does')
+    died(brokerId, broker.epoch)
+  }
+
+  #unfenced(id: NodeId): BrokerImage | undefined {
+    const broker = this.#options.image()?.broker(id)
+    return broker?.fenced === false ? broker : undefined
+  }
+
+  #addressOf({ endPoints }: BrokerImage): Address | undefined {
+    const { interBrokerListener } = this.#options
+    const found = endPoints.find(({ name }) => name === interBrokerListener) ?? endPoints[0]
+    return found === undefined ? undefined : { host: found.host, port: found.port }
+  }
+
+  async #isRefused(address: Address): Promise<boolean> {
+    try {
+      const channel = await Channel.connect(this.#options.world, address, { connectTimeoutMs: DIAL_MS_MAX })
+      channel.close()
+      return false
+    } catch (error) {
+      if (!(error instanceof ChannelError)) throw error
+      return error.code === 'refused'
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import type { NodeId } from '#base/units.ts'
+import { CLUSTER_METADATA_TOPIC } from '#core/metadata/topic-name.ts'
+import type { EpochAnswer } from '#core/raft/messages.ts'
+import { KRAFT_VERSIONS, type Voter } from '#core/raft/quorum.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import type { Controller } from '../controller.ts'
+
+interface Topics<Partition> {
+  readonly topics: readonly {
+    readonly topicName: string
+    readonly partitions: readonly (Partition & { readonly partitionIndex: number })[]
+  }[]
+}
+
+/** What a request of raft says of the one partition of the one topic that it may be about; undefined for any other. */
+export function metadataPartition<Partition>({ topics }: Topics<Partition>): Partition | undefined {
+  const [topic, ...others] = topics
+  if (topic === undefined || others.length > 0 || topic.topicName !== CLUSTER_METADATA_TOPIC) return undefined
+  const [partition, ...more] = topic.partitions
+  return more.length === 0 && partition?.partitionIndex === 0 ? partition : undefined
+}
+
+/** Why the whole of such a request is refused, if it is. */
+export function refusal(controller: Controller, clusterId: string | null, isWellFormed: boolean): number | undefined {
+  if (controller.isForeign(clusterId)) return ErrorCode.INCONSISTENT_CLUSTER_ID
+  return isWellFormed ? undefined : ErrorCode.INVALID_REQUEST
+}
+
+/** The answer of raft in the shape that its APIs share. The leader's address is in it from version 1 on. */
+export function answered<Answer extends Omit<EpochAnswer, never>>(
+  controller: Controller,
+  version: number,
+  answer: Answer,
+): {
+  readonly errorCode: number
+  readonly topics: readonly {
+    readonly topicName: string
+    readonly partitions: readonly (Answer & { readonly partitionIndex: number })[]
+  }[]
+  readonly nodeEndpoints: readonly { readonly nodeId: NodeId; readonly host: string; readonly port: number }[]
+} {
+  const partitions = [{ partitionIndex: 0, ...answer }]
+  return {
+    errorCode: ErrorCode.NONE,
+    topics: [{ topicName: CLUSTER_METADATA_TOPIC, partitions }],
+    nodeEndpoints: version >= 1 ? controller.leaderNodes : [],
+  }
+}
+
+/** A voter as AddRaftVoter and UpdateRaftVoter name it. */
+export function voterOf(request: {
+  readonly voterId: NodeId
+  readonly voterDirectoryId: string
+  readonly listeners: readonly { readonly name: string; readonly host: string; readonly port: number }[]
+  readonly kRaftVersionFeature?: { readonly minSupportedVersion: number; readonly maxSupportedVersion: number }
+}): Voter {
+  const { voterId: id, voterDirectoryId: directoryId, listeners, kRaftVersionFeature: range } = request
+  const kraftVersion =
+    range === undefined ? KRAFT_VERSIONS : { min: range.minSupportedVersion, max: range.maxSupportedVersion }
+  return { id, directoryId, endpoints: listeners.map(({ name, host, port }) => ({ name, host, port })), kraftVersion }
+}

@@ -268,6 +268,46 @@ for (const kind of ['tidemark', 'kafka'] as const) {
       assert.equal((await failure(client.topic('admin', { fresh: true }))).code, 'UNKNOWN_TOPIC_OR_PARTITION')
     })
 
+    test('administration of a cluster: elections, reassignments, brokers, voters', async () => {
+      const calls = admin(client)
+      await calls.createTopic({ name: 'placed', partitions: 2 })
+      const [broker] = (await calls.describeCluster()).brokers
+      assert.ok(broker !== undefined && !broker.fenced)
+      const { id } = broker
+      const described = await calls.describeTopic('placed')
+      assert.deepEqual(
+        described.partitions.map(({ leader, replicas, isr, eligible }) => ({ leader, replicas, isr, eligible })),
+        [0, 1].map(() => ({ leader: id, replicas: [id], isr: [id], eligible: [] })),
+      )
+      assert.equal((await failure(calls.describeTopic('no-such-topic'))).code, 'UNKNOWN_TOPIC_OR_PARTITION')
+
+      assert.deepEqual(await calls.electLeaders('preferred'), [])
+      const elections = await calls.electLeaders('preferred', [
+        { topic: 'placed', partition: 1 },
+        { topic: 'placed', partition: 9 },
+      ])
+      assert.deepEqual(elections.map(({ partition, error }) => [partition, error?.code]).sort(), [
+        [1, 'ELECTION_NOT_NEEDED'],
+        [9, 'UNKNOWN_TOPIC_OR_PARTITION'],
+      ])
+
+      assert.deepEqual(await calls.alterReassignments([{ topic: 'placed', partition: 0, replicas: [id] }]), [])
+      assert.deepEqual(await calls.listReassignments(), [])
+      const refused = await calls.alterReassignments([
+        { topic: 'placed', partition: 0, replicas: [id, 77] },
+        { topic: 'placed', partition: 1, replicas: null },
+      ])
+      assert.deepEqual(refused.map(({ partition, error }) => [partition, error.code]).sort(), [
+        [0, 'INVALID_REPLICA_ASSIGNMENT'],
+        [1, 'NO_REASSIGNMENT_IN_PROGRESS'],
+      ])
+
+      assert.equal((await failure(calls.unregisterBroker(77))).code, 'BROKER_ID_NOT_REGISTERED')
+      const { voters, leaderId } = await calls.describeQuorum()
+      assert.deepEqual([voters.map(voter => voter.id), leaderId], [[id], id])
+      await calls.deleteTopic('placed')
+    })
+
     test('a restart in the middle: what is sent arrives, once, and readers go on', async () => {
       await admin(client).createTopic({ name: 'restart', partitions: 1 })
       const producer = new Producer(client, { lingerMs: 0 })

@@ -98,6 +98,16 @@ for (const [what, args, code, message] of [
   ['a mistyped command', ['topics', 'creat'], 2, /unknown command 'creat'.*create/],
   ['an impossible value', ['consume', 'a', '-n', '0'], 2, /--max must be a whole number/],
   ['a state that groups do not have', ['groups', 'list', '--state', 'Stabel'], 2, /no state "Stabel"/],
+  ['a reassignment without a plan', ['topics', 'reassign', '--execute'], 2, /say what to do: --brokers or --file/],
+  ['two modes', ['topics', 'reassign', '--status', '--cancel'], 2, /--status and --cancel exclude each other/],
+  [
+    'a throttle without copies',
+    ['topics', 'reassign', '--status', '--throttle', '1M'],
+    2,
+    /--throttle needs --execute/,
+  ],
+  ['a rate that is none', ['topics', 'reassign', '--throttle', 'fast'], 2, /"fast" is no rate/],
+  ['an unclean election of nothing named', ['cluster', 'elect', '--unclean'], 2, /loses records/],
   ['an address where nobody listens', ['topics', 'list', '-b', '127.0.0.1:1'], 1, /refused the connection/],
 ] as const) {
   test(`with --json ${what} is an object on standard error`, async t => {
@@ -116,7 +126,8 @@ for (const shell of ['bash', 'zsh', 'fish']) {
     t.mock.reset()
     const script = written.join('')
     assert.equal(code, 0)
-    for (const word of ['add-partitions', 'dry-run', 'bootstrap']) assert.ok(script.includes(word), word)
+    for (const word of ['add-partitions', 'dry-run', 'bootstrap', 'reassign', 'elect', 'voters', 'unregister'])
+      assert.ok(script.includes(word), word)
     if (shell === 'fish' || spawnSync(shell, ['--version']).error !== undefined) return
     const checked = spawnSync(shell, ['-n'], { input: script })
     assert.equal(checked.status, 0, checked.stderr.toString())

@@ -60,10 +60,7 @@ Exit codes: 0 it worked, 1 it failed, 2 the command was not understood.`
 export async function runCli(given: readonly string[], doors: CliDoors): Promise<number> {
   const argv = withoutHelpWord(given)
   // A reader that has seen enough, such as head, is no failure.
-  process.stdout.on('error', error => {
-    if ('code' in error && error.code === 'EPIPE') process.exit(EXIT_OK)
-    throw error
-  })
+  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', endOfReader)
   const json = argv.includes('--json')
   try {
     const name = firstWord(argv)
@@ -80,6 +77,11 @@ export async function runCli(given: readonly string[], doors: CliDoors): Promise
   } catch (error) {
     return report(error, json)
   }
+}
+
+function endOfReader(error: Error): void {
+  if ('code' in error && error.code === 'EPIPE') process.exit(EXIT_OK)
+  throw error
 }
 
 /** The program with these commands in full, and the others by name. */

@@ -136,10 +136,11 @@ async function planAndExecute(client: Client, options: ReassignOptions, json: bo
       copies,
       refused: refused.map(({ topic, partition, error: { code, message } }) => ({ topic, partition, code, message })),
     })
-  } else {
-    print(`began to reassign ${counted(began, 'partition')}: ${counted(copies, 'replica')} to copy`)
+  } else if (began > 0) {
+    print(`began to reassign ${counted(began, 'partition')} of ${changes.length}`)
     if (options.throttle !== undefined) print(`copies are bounded to ${bytes(options.throttle)}/s at each broker`)
   }
+  if (began === 0) return
   if (options.wait === true) {
     await followProgress(client, json)
     if (options.throttle !== undefined) await unthrottle(client, json, true)

@@ -9,7 +9,7 @@ import {
   DescribeTopicPartitionsResponse,
 } from '#protocol/messages/describe-topic-partitions.ts'
 import type { Client } from '../client.ts'
-import { brokerError, throwIfError } from '../errors.ts'
+import { brokerError, ClientError, throwIfError } from '../errors.ts'
 import type { Partition, Topic } from '../metadata.ts'
 import { perLeader, type TopicPartition } from '../per-leader.ts'
 
@@ -51,7 +51,7 @@ export async function describeTopic(client: Client, name: string): Promise<Descr
       'any',
       DESCRIBE_PARTITIONS,
       { topics: [{ name }], cursor },
-      { check: ({ topics }) => check(topics[0], `topic "${name}"`) },
+      { check: ({ topics }) => check(topics[0], `topic "${name}"`, MISSING) },
     )
     const topic = answer.topics[0]
     partitions.push(
@@ -173,10 +173,17 @@ export async function deleteRecords(
   })
 }
 
+/** A topic that is missing may only be late; who asks about one does not wait for it. */
+const MISSING = 3
+
 function check(
   answer: { readonly errorCode: number; readonly errorMessage?: string | null } | undefined,
   about: string,
+  final?: number,
 ): void {
+  if (answer !== undefined && answer.errorCode === final) {
+    throw new ClientError('UNKNOWN_TOPIC_OR_PARTITION', `there is no ${about}`, { errorCode: final })
+  }
   const error = answer === undefined ? undefined : brokerError(answer.errorCode, about, answer.errorMessage)
   if (error !== undefined) throw error
 }

@@ -1,7 +1,7 @@
 import type { Millis, NodeId } from '#base/units.ts'
 import { uuidFromRandom } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
-import { ipOverrides } from '#core/config/ip-overrides.ts'
+import { connectionCounts } from '#core/config/connection-counts.ts'
 import { meansAnyAddress } from '#core/config/listeners.ts'
 import type { ServerConfig } from '#core/config/server.ts'
 import { resolveTopic } from '#core/config/topic.ts'
@@ -14,6 +14,7 @@ import { CLUSTER_METADATA_TOPIC, isInternalTopic, OFFSETS_TOPIC } from '#core/me
 import { REQUEST_ELEMENTS_MAX } from '#core/metadata/topics.ts'
 import { FetchSessions } from '#core/session/fetch-sessions.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
+import { ConnectionQuota } from '#network/connection-quota.ts'
 import { MemoryBudget } from '#network/memory-budget.ts'
 import { Server } from '#network/server.ts'
 import type { Call, Caller, Service } from '#network/service.ts'
@@ -90,6 +91,7 @@ export class Broker {
   readonly #replicaLink: ControllerLink
   readonly #service: Service
   readonly #servers: Server[] = []
+  readonly #quota: ConnectionQuota
   #lifecycle: BrokerLifecycle | undefined
   #configs: BrokerConfigs
   readonly #started = Promise.withResolvers<void>()
@@ -106,6 +108,7 @@ export class Broker {
     this.#configs = config.broker
     this.deadlines = new Deadlines(world.clock)
     this.turns = new Turns(world.clock)
+    this.#quota = new ConnectionQuota(this.#connectionCounts(), config.interBrokerListener)
     const { ownController } = options
     const named = ownController === undefined ? options.controllers : [ownController, ...options.controllers]
     this.#controllers = new Controllers(named, config.controllerListener)
@@ -346,9 +349,7 @@ export class Broker {
             budget,
             turns: this.turns,
             idleMs: config.broker.number('connections.max.idle.ms'),
-            connectionsMax: config.broker.number('max.connections'),
-            connectionsPerHostMax: config.broker.number('max.connections.per.ip'),
-            connectionsOfHostMax: ipOverrides(config.broker.string('max.connections.per.ip.overrides') ?? ''),
+            quota: this.#quota,
           },
           world.network,
           world.clock,
@@ -440,6 +441,13 @@ export class Broker {
     return this.config.listeners.find(listener => listener.name === name)
   }
 
+  #connectionCounts() {
+    return connectionCounts(
+      this.#configs,
+      this.config.listeners.map(({ name }) => name),
+    )
+  }
+
   #termsOf(topic: string): Terms {
     return termsOf(resolveTopic(this.metadata.image.config(CONFIG_RESOURCE.TOPIC, topic), this.#configs))
   }
@@ -454,6 +462,7 @@ export class Broker {
         dynamic: image.config(CONFIG_RESOURCE.BROKER, String(this.nodeId)),
         dynamicDefault: image.config(CONFIG_RESOURCE.BROKER, ''),
       })
+      this.#quota.limits = this.#connectionCounts()
     }
     await this.partitions.change(delta, own)
     if (delta.deletedTopics.size > 0)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Clock, Listener, Logger, Network, Socket } from '#world/world.ts'
 import { DEFAULT_CONNECTION_LIMITS } from './connection.ts'
+import { ConnectionQuota } from './connection-quota.ts'
 import { MemoryBudget } from './memory-budget.ts'
 import { Server, type ServerOptions } from './server.ts'
 
@@ -41,11 +42,11 @@ async function listen(limits: Partial<ServerOptions>) {
 }
 
 test('connections are limited together, by address, and for single addresses by their own limit', async () => {
-  const connectionsOfHostMax = new Map([
+  const ofHost = new Map([
     ['10.0.0.1', 5],
     ['10.0.0.2', 0],
   ])
-  const { dial } = await listen({ connectionsMax: 9, connectionsPerHostMax: 3, connectionsOfHostMax })
+  const { dial } = await listen({ quota: new ConnectionQuota({ all: 9, perHost: 3, ofHost }) })
   assert.equal(dial('10.0.0.1', 10), 5)
   assert.equal(dial('10.0.0.2', 10), 0)
   assert.equal(dial('10.0.0.3', 10), 3)

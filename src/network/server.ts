@@ -1,6 +1,7 @@
 import { MiB, type Millis } from '#base/units.ts'
 import type { Address, Clock, Listener, Logger, Network, Socket, Timer } from '#world/world.ts'
 import { Connection, type ConnectionLimits } from './connection.ts'
+import { ConnectionQuota } from './connection-quota.ts'
 import { FramePool } from './frame-pool.ts'
 import type { MemoryBudget } from './memory-budget.ts'
 import type { Service } from './service.ts'
@@ -18,12 +19,11 @@ export interface ServerOptions {
   readonly turns?: Turns
   /** connections.max.idle.ms */
   readonly idleMs: Millis
-  /** max.connections of this listener */
-  readonly connectionsMax: number
-  /** max.connections.per.ip */
-  readonly connectionsPerHostMax: number
-  /** max.connections.per.ip.overrides: other limits for single addresses. */
-  readonly connectionsOfHostMax?: ReadonlyMap<string, number>
+  /** Of the node, where several listeners share it. */
+  readonly quota?: ConnectionQuota
+  /** Of a listener with a quota of its own. */
+  readonly connectionsMax?: number
+  readonly connectionsPerHostMax?: number
 }
 
 /** Frames' memory that is kept for reuse by all connections of a listener. */
@@ -34,7 +34,7 @@ export class Server {
   readonly name: string
   readonly #listener: Listener
   readonly #connections = new Set<Connection>()
-  readonly #perHost = new Map<string, number>()
+  readonly #quota: ConnectionQuota
   readonly #options: ServerOptions
   readonly #clock: Clock
   readonly #log: Logger
@@ -48,6 +48,7 @@ export class Server {
     this.name = options.name
     this.#options = options
     this.#clock = clock
+    this.#quota = options.quota ?? ownQuota(options)
     this.#turns = options.turns ?? new Turns(clock)
     this.#log = log
     this.#listener = listen(this)
@@ -74,14 +75,12 @@ export class Server {
 
   accept(socket: Socket): void {
     const host = socket.remote.host
-    const fromHost = this.#perHost.get(host) ?? 0
-    const { connectionsMax, connectionsPerHostMax, connectionsOfHostMax } = this.#options
-    const fromHostMax = connectionsOfHostMax?.get(host) ?? connectionsPerHostMax
-    if (this.#connections.size >= connectionsMax || fromHost >= fromHostMax) {
+    const limit = this.#quota.refuses(this.name, host)
+    if (limit !== undefined) {
       if (this.#refusalsLogged++ % 1000 === 0) {
         this.#log.warn(
-          { listener: this.name, remote: host, connections: this.#connections.size, fromHost },
-          'refused a connection: max.connections or max.connections.per.ip is reached',
+          { listener: this.name, remote: host, connections: this.#quota.count },
+          `refused a connection: ${limit} is reached`,
         )
       }
       socket.attach({ space: () => new Uint8Array(1), received: () => {}, drained: () => {}, closed: () => {} })
@@ -102,7 +101,7 @@ export class Server {
       onClosed: closed => this.#forget(closed),
     })
     this.#connections.add(connection)
-    this.#perHost.set(host, fromHost + 1)
+    this.#quota.join(connection)
     socket.attach(connection)
   }
 
@@ -114,11 +113,8 @@ export class Server {
   }
 
   #forget(connection: Connection): void {
-    if (!this.#connections.delete(connection)) return
-    const host = connection.remote.host
-    const left = (this.#perHost.get(host) ?? 1) - 1
-    if (left === 0) this.#perHost.delete(host)
-    else this.#perHost.set(host, left)
+    this.#connections.delete(connection)
+    this.#quota.leave(connection)
   }
 
   /** One timer for all connections: an idle one is closed at most a quarter of the limit late. */
@@ -133,4 +129,8 @@ export class Server {
       this.#scheduleSweep()
     })
   }
+}
+
+function ownQuota({ connectionsMax: all, connectionsPerHostMax: perHost }: ServerOptions): ConnectionQuota {
+  return new ConnectionQuota({ ...(all !== undefined && { all }), ...(perHost !== undefined && { perHost }) })
 }

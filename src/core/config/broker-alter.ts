@@ -51,8 +51,6 @@ function valueProblem(definition: ConfigDefinition, text: string, broker: Broker
   if ('problem' in checked) return invalidValue(definition, text, checked.problem).message
   const needed = unsupportedValue(definition, checked.text)
   if (needed !== undefined) return needed
-  if (definition.name === 'listeners' || definition.name === 'listener.security.protocol.map')
-    return `${definition.name} cannot be changed while the broker runs; this is not supported yet. Set it in the configuration that it starts with.`
   if (THREADS.includes(definition.name)) {
     const current = broker.number(definition.name)
     const wanted = Number(checked.value)

@@ -10,7 +10,6 @@ import {
   list,
   long,
   needs,
-  perBroker,
   required,
   string,
   works,
@@ -51,7 +50,6 @@ export const NETWORK_CONFIGS: readonly ConfigDefinition[] = [
     'listeners',
     'PLAINTEXT://:9092',
     'Addresses to listen on, `NAME://host:port`; an empty host is every address of the machine, port 0 takes a free one.',
-    perBroker,
     works,
   ),
   list(
@@ -64,7 +62,6 @@ export const NETWORK_CONFIGS: readonly ConfigDefinition[] = [
     'listener.security.protocol.map',
     protocolMap,
     'Which protocol each listener name speaks: pairs `NAME:PROTOCOL`. Only PLAINTEXT is there so far.',
-    perBroker,
     works,
   ),
   string(
@@ -114,7 +111,7 @@ export const NETWORK_CONFIGS: readonly ConfigDefinition[] = [
   int(
     'max.connections',
     2147483647,
-    'Connections that this broker holds over all listeners; beyond, the longest idle one makes room.',
+    'Connections that this broker holds over all listeners, or by one with `listener.name.x.` before it; beyond, new ones are closed. For other brokers, on a listener of their own, the longest idle client makes room.',
     atLeast(0),
     clusterWide,
     works,

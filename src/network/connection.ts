@@ -52,7 +52,7 @@ const DECODED_AT_ONCE_BYTES = 4096
 /** What is decoded of all requests that are begun in one turn. */
 const TAKEN_AT_ONCE_BYTES = 8 * DECODED_AT_ONCE_BYTES
 /**
- * Elements of arrays in one request. They take some ten times the memory of their bytes, and an answer as much again. The
+ * Elements of arrays in one request, and long strings by their length. They take some ten times the memory of their bytes, and an answer as much again. The
  * largest that clients send name some ten thousand topics with their partitions.
  */
 export const REQUEST_ELEMENTS_MAX = 1 << 18

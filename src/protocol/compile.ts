@@ -266,7 +266,7 @@ function read(target: Target, field: Field, into: string, path: string, inTag = 
       return [inTag ? 'if (r.uvarint() === 0)' : 'if (r.int8() < 0)', onNull, `else ${value}`]
     }
     case 'string':
-      return sized(flexible ? 'wire.compactStringSize(r)' : 'wire.stringSize(r)', onNull, [`${into} = r.text(n)`])
+      return sized(flexible ? 'wire.compactStringSize(r)' : 'wire.stringSize(r)', onNull, [`${into} = wire.text(r, n)`])
     case 'bytes':
     case 'records':
       return sized(flexible ? 'wire.compactSize(r)' : 'r.int32()', onNull, [`${into} = r.bytes(n)`])

@@ -107,7 +107,17 @@ export class Turn {
 
 function spend(r: ByteReader, count: number): void {
   r.elementsLeft -= count
-  if (r.elementsLeft < 0) throw new DecodeError(`too many array elements and tags before byte ${r.position}`)
+  if (r.elementsLeft < 0) {
+    throw new DecodeError(`too many array elements, tags and long strings before byte ${r.position}`)
+  }
+}
+
+/** Strings of a line and more count as several elements. */
+const TEXT_ELEMENT_BYTES = 64
+
+export function text(r: ByteReader, size: number): string {
+  if (size >= TEXT_ELEMENT_BYTES) spend(r, Math.floor(size / TEXT_ELEMENT_BYTES))
+  return r.text(size)
 }
 
 export function unexpectedNull(path: string): never {

@@ -9,8 +9,10 @@ export function describeLogDirs(broker: Broker): ServedApi {
   return serve({
     api: API.DescribeLogDirs,
     async handle(request) {
+      const pieces = broker.turns.pieces()
       const wanted =
-        request.topics && new Map(request.topics.map(({ topic, partitions }) => [topic, new Set(partitions)]))
+        request.topics &&
+        new Map(await pieces.map(request.topics, ({ topic, partitions }) => [topic, new Set(partitions)] as const))
       const results = []
       for (const folder of broker.logFolders()) {
         const { path, online } = folder
@@ -18,6 +20,8 @@ export function describeLogDirs(broker: Broker): ServedApi {
         const space = online ? await broker.spaceOf(path) : undefined
         const topics = new Map<string, Partition[]>()
         for (const partition of online ? broker.partitions.inFolder(path) : []) {
+          const wait = pieces.next()
+          if (wait) await wait
           if (wanted !== null && !wanted.get(partition.topic)?.has(partition.index)) continue
           const known = topics.get(partition.topic)
           if (known === undefined) topics.set(partition.topic, [partition])

@@ -25,7 +25,8 @@ export function describeTopicPartitions(broker: Broker): ServedApi {
       const all = request.topics.length === 0
       const { cursor } = request
       if (request.topics.length > TOPICS_MAX) {
-        return { topics: request.topics.map(({ name }) => ({ errorCode: ErrorCode.INVALID_REQUEST, name })) }
+        const refused = ({ name }: { readonly name: string }) => ({ errorCode: ErrorCode.INVALID_REQUEST, name })
+        return { topics: await broker.turns.pieces().map(request.topics, refused) }
       }
       const names = [...new Set(all ? image.topicIds.keys() : request.topics.map(({ name }) => name))].sort()
       if (cursor !== null && (cursor.partitionIndex < 0 || (!all && !names.includes(cursor.topicName)))) {

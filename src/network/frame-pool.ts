@@ -1,20 +1,22 @@
 import { KiB, MiB } from '#base/units.ts'
 import type { FrameMemory } from '#protocol/frame-reader.ts'
 
-/** Smaller buffers come cheaper from the system; larger ones are rare. */
-const KEPT_BYTES_MIN = 32 * KiB
+/** Connections begin with as much; larger ones than the most are rare. */
+const KEPT_BYTES_MIN = 4 * KiB
 const KEPT_BYTES_MAX = 4 * MiB
 
 /**
- * Memory for large frames that is used again, so that a gigabyte of produce requests does not pass through the garbage
- * collector. Only who knows that nothing refers to a frame any more gives it back; a frame that is never given back is
- * collected like any other memory.
+ * Memory for frames that is used again, so that what clients produce does not pass through the garbage collector: it
+ * takes every 64 KB that come from outside for a reason to look through the whole heap, which stops the loop for some
+ * milliseconds. Only who knows that nothing refers to a frame any more gives it back; memory with a frame in it that is
+ * never given back is collected like any other.
  */
 export class FramePool implements FrameMemory {
   readonly #bytesMax: number
   /** Free buffers by the logarithm of their size. */
   readonly #free: Buffer[][] = []
-  readonly #lent = new WeakSet<ArrayBufferLike>()
+  /** How many use what was lent. */
+  readonly #users = new WeakMap<ArrayBufferLike, number>()
   #freeBytes = 0
 
   /** `bytesMax` is how much is kept while nobody uses it. */
@@ -32,14 +34,25 @@ export class FramePool implements FrameMemory {
     const kept = this.#free[order]?.pop()
     const buffer = kept ?? Buffer.allocUnsafeSlow(2 ** order)
     if (kept !== undefined) this.#freeBytes -= kept.length
-    this.#lent.add(buffer.buffer)
+    this.#users.set(buffer.buffer, 1)
     return buffer.subarray(0, size)
   }
 
-  give(frame: Buffer): void {
-    const memory = frame.buffer
-    // A part of a shared buffer, or given back before.
-    if (!this.#lent.delete(memory)) return
+  share(buffer: Buffer): void {
+    const users = this.#users.get(buffer.buffer)
+    if (users !== undefined) this.#users.set(buffer.buffer, users + 1)
+  }
+
+  give(buffer: Buffer): void {
+    const memory = buffer.buffer
+    const users = this.#users.get(memory)
+    // Of a size that is not kept, or given back before.
+    if (users === undefined) return
+    if (users > 1) {
+      this.#users.set(memory, users - 1)
+      return
+    }
+    this.#users.delete(memory)
     if (this.#freeBytes + memory.byteLength > this.#bytesMax) return
     const order = 31 - Math.clz32(memory.byteLength)
     const kept = this.#free[order] ?? []

@@ -24,6 +24,7 @@ export class Slot implements Call {
   answer: Answer<object> | undefined
   #holds = 0
   #ended = false
+  #recycled = false
 
   constructor(served: ServedApi, header: RequestHeader, caller: SlotOwner, frame: Buffer) {
     this.served = served
@@ -46,6 +47,9 @@ export class Slot implements Call {
   }
 
   recycle(): void {
+    // The memory may hold other frames: a second time would take it from one of those.
+    assert(!this.#recycled, 'the bytes of a request are given back once')
+    this.#recycled = true
     this.caller.pool.give(this.#frame)
   }
 

@@ -8,27 +8,29 @@ const TRUSTED_BYTES = 1 << 20
 /** How much of a frame is read to see its size, when the one before was large and this one may be. */
 const PEEK_BYTES = 512
 
-/** Where the memory of large frames comes from. */
+/** Where the memory of frames comes from. What is never given back is left to the garbage collector. */
 export interface FrameMemory {
-  /** Exactly so many bytes, of any content. */
+  /** Exactly so many bytes, of any content, for one user. */
   take(size: number): Buffer
-  /** Nothing refers to the bytes any more. */
+  /** One user more of memory that is in use: it is given back by each. */
+  share(buffer: Buffer): void
+  /** One user less. After the last one nothing refers to the bytes any more. `buffer` may be any part of the memory. */
   give(buffer: Buffer): void
 }
 
-const FRESH_MEMORY: FrameMemory = { take: size => Buffer.allocUnsafeSlow(size), give() {} }
+const FRESH_MEMORY: FrameMemory = { take: size => Buffer.allocUnsafeSlow(size), share() {}, give() {} }
 
 /**
  * Splits what a connection brings into frames. Small frames share a buffer, which grows with the traffic; a larger
- * one is read straight into its own, all but its first bytes. Bytes of a frame that was handed out are never written
- * again.
+ * one is read straight into its own, all but its first bytes. Bytes of a frame that was handed out are not written
+ * again until it is given back to the memory.
  *
  * In turn: the network fills `space()`, says `received(count)`, then `next()` until it has no more.
  */
 export class FrameReader {
   readonly #frameBytesMax: number
   readonly #memory: FrameMemory
-  #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES_MIN)
+  #buffer: Buffer
   /** Bytes `#start` to `#end` of the buffer have arrived and are not handed out. */
   #start = 0
   #end = 0
@@ -43,6 +45,7 @@ export class FrameReader {
   constructor(frameBytesMax: number, memory: FrameMemory = FRESH_MEMORY) {
     this.#frameBytesMax = frameBytesMax
     this.#memory = memory
+    this.#buffer = memory.take(BUFFER_BYTES_MIN)
   }
 
   /** Whether a frame has begun and not ended: what it means when the connection ends here. */
@@ -72,10 +75,14 @@ export class FrameReader {
     return space
   }
 
-  /** A buffer of twice the size, as the last one was filled, with what is not handed out yet. */
+  /**
+   * A buffer of twice the size, as the last one was filled, with what is not handed out yet. It may be the same memory:
+   * that of a client who waits for its answers is free by then.
+   */
   #renew(size = Math.min(this.#buffer.length * 2, BUFFER_BYTES_MAX)): void {
     const rest = this.#buffer.subarray(this.#start, this.#end)
-    const renewed = Buffer.allocUnsafeSlow(Math.max(size, rest.length * 2))
+    this.#memory.give(this.#buffer)
+    const renewed = this.#memory.take(Math.max(size, rest.length * 2))
     rest.copy(renewed)
     this.#buffer = renewed
     this.#lent = false
@@ -113,6 +120,7 @@ export class FrameReader {
     if (arrived >= 4 + size) {
       this.#start = from + size
       this.#lent = true
+      this.#memory.share(this.#buffer)
       this.#lastWasLarge = false
       return this.#buffer.subarray(from, this.#start)
     }
@@ -121,7 +129,11 @@ export class FrameReader {
       return undefined
     }
     this.#lastWasLarge = false
-    if (this.#start + 4 + size > this.#buffer.length) this.#renew(Math.max(4 + size, this.#buffer.length))
+    if (this.#start + 4 + size > this.#buffer.length) {
+      // It grows for frames of which it holds only a few, and not for the small ones of thousands of idle connections.
+      const { length } = this.#buffer
+      this.#renew(Math.max(4 + size, 4 + size > length / 8 ? Math.min(length * 2, BUFFER_BYTES_MAX) : length))
+    }
     return undefined
   }
 

@@ -128,7 +128,7 @@ async function overview(client: Client): Promise<Overview> {
   const settings = await topicSettings(client, names, ['min.insync.replicas'])
   const minInSync = new Map<string, number>()
   for (const [name, values] of settings) minInSync.set(name, Number(values.get('min.insync.replicas') ?? 1))
-  return { description, quorum, health: healthOf(topics, minInSync), reassignments }
+  return { description, quorum, health: healthOf(topics, minInSync, reassignments), reassignments }
 }
 
 /** An older cluster, or one that is in trouble, is described without it. */
@@ -231,6 +231,6 @@ function show(found: Overview): void {
     return [state, list.length, `${names.join(', ')}${list.length > NAMED_MAX ? ', …' : ''}`]
   })
   print(table(['PARTITIONS', 'COUNT', 'WHICH'], named))
-  if (health.notPreferred.length > 0) print('give leadership back with: tidemark cluster elect')
+  if (health.notPreferred.some(({ electable }) => electable)) print('give leadership back with: tidemark cluster elect')
   if ((reassignments ?? []).length > 0) print('see how far they are with: tidemark topics reassign --status')
 }

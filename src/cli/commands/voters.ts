@@ -46,6 +46,7 @@ Start the node first, wait until it has caught up (tidemark cluster voters), the
         if (quorum.voters.some(voter => voter.id === id)) {
           throw new ClientError('DUPLICATE_VOTER', `node ${id} votes already`)
         }
+        if (!quorum.voters.some(hasDirectory)) throw fixedVoters()
         const directoryId =
           options.directory ?? quorumReplica(quorum.observers, id, undefined, 'follows the metadata log').directoryId
         const listeners = listenersOf(options) ?? quorum.nodes.find(node => node.id === id)?.listeners ?? []
@@ -76,12 +77,20 @@ Remove one before its machine goes for good: votes of the dead count in every ma
       const id = wholeNumber('the id')(text)
       await withClient(self, async client => {
         const { voters } = await describeQuorum(client)
-        const { directoryId } = quorumReplica(voters, id, options.directory, 'votes')
-        await removeVoter(client, { id, directoryId })
+        const voter = quorumReplica(voters, id, options.directory, 'votes')
+        if (!hasDirectory(voter)) throw fixedVoters()
+        await removeVoter(client, { id, directoryId: voter.directoryId })
       })
       if (wantsJson(self)) printJson({ removed: id })
       else print(`node ${id} votes no more`)
     })
+}
+
+/** Voters without folders are those of a list in every node's configuration, which no request changes (KIP-853). */
+function fixedVoters(): ClientError {
+  return new ClientError('UNSUPPORTED_VERSION', 'the voters of this cluster are a list in its configuration', {
+    hint: 'change controller.quorum.voters at every node and restart them one by one, or finalize kraft.version=1',
+  })
 }
 
 interface AddOptions {

@@ -55,6 +55,7 @@ type FetchPartition = MessageOf<typeof API.Fetch.response>['responses'][number][
 export class Client {
   readonly channel: Channel
   epoch = -1
+  clusterId = CLUSTER_ID
   /** Of the quorum, as the last answer told. */
   leaderEpoch = 0
 
@@ -68,7 +69,7 @@ export class Client {
     return new Client(channel)
   }
 
-  async register(incarnationId = 'AAAAAAAAAAAAAAAAAAAABQ', clusterId = CLUSTER_ID, directoryId = DIRECTORY_ID) {
+  async register(incarnationId = 'AAAAAAAAAAAAAAAAAAAABQ', clusterId = this.clusterId, directoryId = DIRECTORY_ID) {
     const finalized = (await this.channel.negotiate()).supportedFeatures
     const answer = await this.channel.ask(API.BrokerRegistration, {
       brokerId: 1,
@@ -110,7 +111,7 @@ export class Client {
     const answer = await this.channel.ask(
       API.Fetch,
       {
-        clusterId: CLUSTER_ID,
+        clusterId: this.clusterId,
         ...(version === undefined || version >= 15 ? { replicaState: { replicaId: 7 } } : { replicaId: 7 }),
         maxWaitMs,
         minBytes: 1,
@@ -144,7 +145,7 @@ export class Client {
     const parts: Buffer[] = []
     for (let position = 0, size = 1; position < size; ) {
       const answer = await this.channel.ask(API.FetchSnapshot, {
-        clusterId: CLUSTER_ID,
+        clusterId: this.clusterId,
         replicaId: 7,
         maxBytes,
         topics: [

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ChannelError } from '#network/channel.ts'
+import { API } from '#protocol/apis.ts'
+import { NO_DISK_FAULTS } from '#world/fake/fake-disk.ts'
+import { Simulation } from '#world/fake/simulation.ts'
+import { QuorumRig, recordsOf } from './testing/quorum-rig.ts'
+import { Client } from './testing/rig.ts'
+
+const SEEDS = Number(process.env.TIDEMARK_SEEDS ?? 5)
+const ROUNDS = 6
+
+/**
+ * Three controllers of which one at a time dies, loses power, is cut off, or has a failing disk, at any moment: topics
+ * whose creation was acknowledged stay, and all come to say the same. A fourth looks on and reads snapshots.
+ */
+async function live(simulation: Simulation): Promise<number> {
+  const { random, network } = simulation
+  const rig = new QuorumRig(simulation)
+  rig.addStatic(3, { snapshotBytes: random.pick([500, 5000, 1_000_000]) })
+  const { world } = simulation.node('client')
+  for (const { machine } of rig.members) {
+    await machine.world.disk.makeFolder('/data')
+    await machine.world.disk.syncFolder('/')
+  }
+  await rig.startAll()
+  const acknowledged = new Set<string>()
+  let created = 0
+  for (let round = 0; round < ROUNDS; round++) {
+    const victim = random.pick(rig.members)
+    const others = rig.members.filter(member => member !== victim)
+    const what = random.pick(['crash', 'powerCut', 'cut', 'disk', 'stop'] as const)
+    let over = false
+    const trouble = (async () => {
+      await simulation.wait(random.between(1, 1500))
+      if (what === 'crash' || what === 'powerCut') rig.crash(victim, what)
+      else if (what === 'stop') await rig.stop(victim)
+      else if (what === 'disk') victim.machine.disk.faults = { ...NO_DISK_FAULTS, syncFails: 0.3, writeFails: 0.2 }
+      else {
+        const [a, b] = random.chance(0.5) ? [true, true] : [true, false]
+        for (const { machine } of others) {
+          if (a) network.cut(victim.machine, machine)
+          if (b) network.cut(machine, victim.machine)
+        }
+      }
+      await simulation.wait(random.between(1, 6000))
+      for (const { machine } of others) {
+        network.heal(victim.machine, machine)
+        network.heal(machine, victim.machine)
+      }
+      victim.machine.disk.faults = { ...NO_DISK_FAULTS }
+      await simulation.wait(random.between(0, 500))
+      if (victim.controller === undefined) await rig.start(victim)
+      over = true
+    })()
+    while (!over) {
+      const controller = rig.running.find(({ isActive }) => isActive)
+      if (controller === undefined) {
+        await simulation.wait(5)
+        continue
+      }
+      const name = `topic-${created++}`
+      try {
+        const client = await Client.connect(world, controller.address)
+        client.clusterId = controller.clusterId ?? ''
+        await client.register()
+        await client.heartbeat()
+        const topics = [{ name, numPartitions: 1, replicationFactor: 1 }]
+        const body = { topics, timeoutMs: 1000 }
+        const answer = await client.channel.ask(API.CreateTopics, body, { timeoutMs: 3000 })
+        if (answer.topics[0]?.errorCode === 0) acknowledged.add(name)
+        client.channel.close()
+      } catch (error) {
+        if (!(error instanceof ChannelError)) throw error
+      }
+      await simulation.wait(random.between(5, 200))
+    }
+    await trouble
+    const active = await rig.active()
+    await rig.caughtUp()
+    for (const name of acknowledged) {
+      assert.ok(active.image?.topicByName(name) !== undefined, `${name} was acknowledged and is gone after ${what}`)
+    }
+    for (const controller of rig.running) {
+      assert.deepEqual(recordsOf(controller), recordsOf(active), `node ${controller.nodeId} says other things`)
+      assert.equal(controller.clusterId, active.clusterId)
+    }
+  }
+  await rig.stopAll()
+  return acknowledged.size
+}
+
+test(`a quorum that is troubled at any moment keeps what it acknowledged: ${SEEDS} seeds`, async t => {
+  let acknowledged = 0
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    const simulation = new Simulation(seed)
+    try {
+      acknowledged += await simulation.run(live(simulation))
+    } catch (error) {
+      throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : error}`, { cause: error })
+    }
+  }
+  t.diagnostic(`${acknowledged} topics in ${SEEDS * ROUNDS} rounds`)
+  assert.ok(acknowledged > SEEDS)
+})

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import { Simulation } from '#world/fake/simulation.ts'
+import type { Controller } from './controller.ts'
+import { QuorumRig, recordsOf } from './testing/quorum-rig.ts'
+import { Client } from './testing/rig.ts'
+
+function simulated(seed: number, run: (rig: QuorumRig, simulation: Simulation) => Promise<void>): Promise<void> {
+  const simulation = new Simulation(seed)
+  return simulation.run(run(new QuorumRig(simulation), simulation))
+}
+
+async function brokerOf(simulation: Simulation, controller: Controller): Promise<Client> {
+  const client = await Client.connect(simulation.node('broker').world, controller.address)
+  client.clusterId = controller.clusterId ?? ''
+  assert.equal((await client.register()).errorCode, 0)
+  await client.heartbeat()
+  return client
+}
+
+test('three new nodes of a fixed list found one cluster, elect one of them and agree', async () => {
+  await simulated(1, async (rig, simulation) => {
+    rig.addStatic(3)
+    await rig.startAll()
+    const active = await rig.active()
+    const client = await brokerOf(simulation, active)
+    assert.equal((await client.createTopic('tides', 3))?.errorCode, 0)
+    await rig.caughtUp()
+    const ids = rig.running.map(({ clusterId }) => clusterId)
+    assert.equal(typeof ids[0], 'string')
+    assert.deepEqual(new Set(ids).size, 1)
+    await rig.until(() => active.image?.controllers.size === 3, 'all have registered')
+    await rig.caughtUp()
+    for (const controller of rig.running) {
+      assert.deepEqual(recordsOf(controller), recordsOf(active))
+      assert.equal(controller.leaderId, active.nodeId)
+      assert.equal(controller.kraftVersion, 0)
+    }
+    await rig.stopAll()
+  })
+})
+
+test('a leader that dies is followed by another without a reload, and comes back as a follower', async () => {
+  await simulated(2, async (rig, simulation) => {
+    rig.addStatic(3)
+    await rig.startAll()
+    const first = await rig.active()
+    const client = await brokerOf(simulation, first)
+    for (let index = 0; index < 5; index++) await client.createTopic(`topic-${index}`)
+    await rig.caughtUp()
+    const member = rig.memberOf(first)
+    const { epoch } = first
+    const died = simulation.schedule.now
+    rig.crash(member)
+    const second = await rig.active()
+    // The refused dial tells, not the fetch timeout of two seconds.
+    assert.ok(simulation.schedule.now - died < 1_000_000, `${(simulation.schedule.now - died) / 1000} ms`)
+    assert.ok(second.epoch > epoch)
+    assert.equal(second.image?.topics.size, 5)
+    const again = await brokerOf(simulation, second)
+    assert.equal((await again.createTopic('after'))?.errorCode, 0)
+    await rig.start(member)
+    await rig.caughtUp()
+    for (const controller of rig.running) assert.deepEqual(recordsOf(controller), recordsOf(second))
+    await rig.stopAll()
+  })
+})
+
+test('a leader that stops hands over', async () => {
+  await simulated(3, async (rig, simulation) => {
+    rig.addStatic(3)
+    await rig.startAll()
+    const first = await rig.active()
+    await rig.caughtUp()
+    const began = simulation.schedule.now
+    await rig.stop(rig.memberOf(first))
+    await rig.active()
+    assert.ok(simulation.schedule.now - began < 500_000, `${(simulation.schedule.now - began) / 1000} ms`)
+    await rig.stopAll()
+  })
+})
+
+test('what a leader without a majority appended is cut off when it comes back', async () => {
+  await simulated(4, async (rig, simulation) => {
+    rig.addStatic(3)
+    await rig.startAll()
+    const first = await rig.active()
+    const client = await brokerOf(simulation, first)
+    await client.createTopic('kept')
+    await rig.caughtUp()
+    const alone = rig.memberOf(first)
+    const others = rig.members.filter(member => member !== alone)
+    for (const { machine } of others) {
+      simulation.network.cut(alone.machine, machine)
+      simulation.network.cut(machine, alone.machine)
+    }
+    const lost = client.createTopic('lost')
+    await rig.until(() => others.some(({ controller }) => controller?.isActive === true), 'the others elect')
+    const second = others.find(({ controller }) => controller?.isActive === true)?.controller as Controller
+    const elsewhere = await brokerOf(simulation, second)
+    assert.equal((await elsewhere.createTopic('other'))?.errorCode, 0)
+    assert.notEqual((await lost)?.errorCode, 0)
+    for (const { machine } of others) {
+      simulation.network.heal(alone.machine, machine)
+      simulation.network.heal(machine, alone.machine)
+    }
+    await rig.until(() => !first.isActive, 'the old leader has stepped down')
+    await rig.caughtUp()
+    assert.equal(first.image?.topicByName('lost'), undefined)
+    for (const controller of rig.running) assert.deepEqual(recordsOf(controller), recordsOf(second))
+    await rig.stopAll()
+  })
+})
+
+test('a node that is far behind begins at a snapshot of the leader', async () => {
+  await simulated(5, async (rig, simulation) => {
+    rig.addStatic(3, { snapshotBytes: 2000 })
+    await rig.startAll()
+    const active = await rig.active()
+    const client = await brokerOf(simulation, active)
+    await rig.caughtUp()
+    const behind = rig.members.find(({ controller }) => controller !== active)
+    assert.ok(behind !== undefined)
+    rig.crash(behind)
+    for (let index = 0; active.logStartOffset < 50; index++) await client.createTopic(`topic-${index}`)
+    const late = await rig.start(behind)
+    await rig.caughtUp()
+    assert.ok(late.logStartOffset >= 50)
+    assert.deepEqual(recordsOf(late), recordsOf(active))
+    rig.crash(behind, 'powerCut')
+    await client.createTopic('more')
+    const again = await rig.start(behind)
+    await rig.caughtUp()
+    assert.deepEqual(recordsOf(again), recordsOf(active))
+    await rig.stopAll()
+  })
+})
+
+test('a node joins a cluster of one by itself, and leaves it again; the one that leads may leave too', async () => {
+  await simulated(6, async (rig, simulation) => {
+    const founder = rig.add()
+    const first = await rig.start(founder)
+    assert.equal(first.isActive, true)
+    const bootstrapServers = [{ host: founder.machine.host, port: 9093 }]
+    const joined = await rig.start(rig.add({ bootstrapServers, autoJoin: true }))
+    await rig.until(() => joined.voters.length === 2, 'the second one votes')
+    await rig.start(rig.add({ bootstrapServers, autoJoin: true }))
+    await rig.until(() => first.voters.length === 3, 'the third one votes')
+    await rig.caughtUp()
+    assert.equal(joined.clusterId, first.clusterId)
+    assert.equal(joined.kraftVersion, 1)
+
+    const observer = await rig.start(rig.add({ bootstrapServers }))
+    await rig.caughtUp()
+    assert.equal(observer.voters.length, 3)
+    const client = await Client.connect(simulation.node('client').world, first.address)
+    const { nodeId: voterId, directoryId: voterDirectoryId, endpoint, clusterId = null } = observer
+    const add = { clusterId, voterId, voterDirectoryId, listeners: [endpoint], timeoutMs: 5000 }
+    assert.equal((await client.channel.ask(API.AddRaftVoter, add)).errorCode, 0)
+    assert.equal(first.voters.length, 4)
+    assert.equal((await client.channel.ask(API.AddRaftVoter, add)).errorCode, ErrorCode.DUPLICATE_VOTER)
+    const foreign = { ...add, clusterId: 'another' }
+    assert.equal((await client.channel.ask(API.AddRaftVoter, foreign)).errorCode, ErrorCode.INCONSISTENT_CLUSTER_ID)
+
+    const topics = [{ topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] }]
+    const described = await client.channel.ask(API.DescribeQuorum, { topics })
+    assert.deepEqual(
+      described.topics[0]?.partitions[0]?.currentVoters.map(({ replicaId }) => replicaId),
+      [1, 2, 3, 4],
+    )
+    assert.deepEqual(
+      described.nodes.map(({ listeners }) => listeners[0]?.host),
+      rig.members.map(m => m.machine.host),
+    )
+
+    const leaving = { clusterId, voterId: 1, voterDirectoryId: first.directoryId }
+    assert.equal((await client.channel.ask(API.RemoveRaftVoter, leaving)).errorCode, 0)
+    await rig.until(() => rig.running.some(each => each !== first && each.isActive), 'another one leads')
+    await rig.caughtUp()
+    for (const controller of rig.running)
+      assert.deepEqual(
+        controller.voters.map(({ id }) => id),
+        [2, 3, 4],
+      )
+    await rig.stopAll()
+  })
+})
+
+test('requests that only the active controller serves are refused by the others, which name it', async () => {
+  await simulated(7, async (rig, simulation) => {
+    rig.addStatic(3)
+    await rig.startAll()
+    const active = await rig.active()
+    await rig.caughtUp()
+    const other = rig.running.find(each => each !== active) as Controller
+    const client = await Client.connect(simulation.node('client').world, other.address)
+    client.leaderEpoch = active.epoch
+    client.clusterId = active.clusterId ?? ''
+    assert.equal((await client.heartbeat()).errorCode, ErrorCode.NOT_CONTROLLER)
+    const fetched = await client.fetch(0, 0)
+    assert.equal(fetched.errorCode, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert.equal(fetched.currentLeader.leaderId, active.nodeId)
+    await rig.stopAll()
+  })
+})

@@ -1,0 +1,117 @@
+import { assert } from '#base/assert.ts'
+import type { FakeNode } from '#world/fake/fake-node.ts'
+import type { Simulation } from '#world/fake/simulation.ts'
+import type { ClusterIdentity } from '../config.ts'
+import type { Controller, ControllerConfig } from '../controller.ts'
+import { clusterOf, startController } from './rig.ts'
+
+const PORT = 9093
+const DIRECTORIES = [
+  'Jwk4kZqYQ2uPqSxq8bT7Zg',
+  '08v4ulRaR2-bGxgk_Ot-AA',
+  'sVEaYcjmSxWKHqYVBFlA0A',
+  'Zk0hIgUxQzKOhJrA3TpVcQ',
+]
+
+export interface Member {
+  readonly id: number
+  readonly machine: FakeNode
+  readonly cluster: ClusterIdentity
+  config: Partial<ControllerConfig>
+  /** Undefined while it is down. */
+  controller: Controller | undefined
+}
+
+/** Controllers on machines of one simulation; what a member is given stays with its machine over restarts. */
+export class QuorumRig {
+  readonly simulation: Simulation
+  readonly members: Member[] = []
+
+  constructor(simulation: Simulation) {
+    this.simulation = simulation
+  }
+
+  /** A machine that has never run. */
+  add(config: Partial<ControllerConfig> = {}): Member {
+    const id = this.members.length + 1
+    const machine = this.simulation.node(`controller-${id}`)
+    const member: Member = { id, machine, cluster: clusterOf(undefined), config, controller: undefined }
+    this.members.push(member)
+    return member
+  }
+
+  /** So many of a fixed list, all of them new; not started. */
+  addStatic(count: number, config: Partial<ControllerConfig> = {}): void {
+    for (let index = 0; index < count; index++) this.add()
+    const voters = this.members.map(({ id, machine }) => ({ id, host: machine.host, port: PORT }))
+    for (const member of this.members) member.config = { ...config, voters }
+  }
+
+  async start(member: Member): Promise<Controller> {
+    const { id, machine, cluster, config } = member
+    const directoryId = DIRECTORIES[id - 1] as string
+    const listener = { name: 'CONTROLLER', address: { host: machine.host, port: PORT } }
+    const whole = { ...config, nodeId: id, cluster, directoryId, listener }
+    member.controller = await startController(machine.world, '/data', whole, machine.host)
+    return member.controller
+  }
+
+  async startAll(): Promise<void> {
+    await Promise.all(this.members.map(member => this.start(member)))
+  }
+
+  crash(member: Member, how: 'crash' | 'powerCut' = 'crash'): void {
+    member.machine[how]()
+    member.controller = undefined
+  }
+
+  async stop(member: Member): Promise<void> {
+    await member.controller?.stop()
+    member.controller = undefined
+  }
+
+  async stopAll(): Promise<void> {
+    await Promise.all(this.members.map(member => this.stop(member)))
+  }
+
+  get running(): Controller[] {
+    return this.members.flatMap(({ controller }) => controller ?? [])
+  }
+
+  /** The active controller, waited for. */
+  async active(limitMs = 20_000): Promise<Controller> {
+    await this.until(() => this.running.some(({ isActive }) => isActive), 'a controller becomes active', limitMs)
+    return this.running.find(({ isActive }) => isActive) as Controller
+  }
+
+  memberOf(controller: Controller): Member {
+    return this.members[controller.nodeId - 1] as Member
+  }
+
+  /** All that run know all that the active one has committed. */
+  async caughtUp(limitMs = 20_000): Promise<void> {
+    await this.until(
+      () => {
+        const { running } = this
+        const active = running.find(({ isActive }) => isActive)
+        return active !== undefined && running.every(each => each.highWatermark >= active.nextOffset)
+      },
+      'all controllers have caught up',
+      limitMs,
+    )
+  }
+
+  async until(condition: () => boolean, what: string, limitMs = 20_000): Promise<void> {
+    const { simulation } = this
+    const before = simulation.schedule.now
+    while (!condition()) {
+      assert(simulation.schedule.now - before < limitMs * 1000, `it takes too long until ${what}`)
+      await simulation.wait(1)
+    }
+  }
+}
+
+/** What a controller knows, as records. */
+export function recordsOf(controller: Controller): unknown[] {
+  return [...(controller.image?.snapshotRecords() ?? [])]
+}

@@ -40,13 +40,14 @@ export function recentRange(
 
 /**
  * By index and headers, from the batch that starts at `start`. It ends before damage, and rejects with a StorageError where
- * it would begin with it.
+ * it would begin with it: `end` is an offset that no batch of the segment reaches.
  */
 export async function rangeOf(
   segment: Segment,
   start: number,
   maxBytes: number,
   below: Offset,
+  end: Offset,
   minOneBatch: boolean,
 ): Promise<LogRange | undefined> {
   const { size } = segment
@@ -60,19 +61,22 @@ export async function rangeOf(
   let walk = new BatchWalk(file, slot < 0 ? start : Math.max(start, offsets.position(slot)), size, { chunkBytes: 1024 })
   if (walk.position > start && !(await walk.load())) walk = new BatchWalk(file, start, size, { chunkBytes: 1024 })
   let nextOffset = -1
-  let end = walk.position
+  let stop = walk.position
+  let isDamaged = false
   while (walk.here() || (await walk.load())) {
     if (nextOffset < 0) nextOffset = walk.baseOffset
+    isDamaged = walk.lastOffset >= end
     const fits = walk.position + walk.size - start <= maxBytes || (minOneBatch && walk.position === start)
     if (!fits || walk.lastOffset >= below) break
     walk.advance()
-    end = walk.position
+    stop = walk.position
     nextOffset = walk.lastOffset + 1
   }
-  if (end === start && segment.isDamagedAt(walk, size)) throw segment.unreadable(start)
+  isDamaged ||= segment.isDamagedAt(walk, size)
+  if (stop === start && isDamaged) throw segment.unreadable(start)
   // Nothing fits, or it was cut off meanwhile.
-  if (end === start || nextOffset < 0) return undefined
+  if (stop === start || nextOffset < 0) return undefined
   // Who goes on at damage must come to look for it.
-  if (!walk.damaged) segment.remember(nextOffset, end)
-  return { file, position: start, size: end - start, nextOffset }
+  if (!isDamaged && !walk.damaged) segment.remember(nextOffset, stop)
+  return { file, position: start, size: stop - start, nextOffset }
 }

@@ -204,7 +204,8 @@ export class Log {
         const start = segment.cursor(from) ?? (await segment.seek(from))?.position
         // Compaction may leave nothing at the end of a segment; then the next one has what comes after.
         if (start === undefined || start >= segment.size) continue
-        return await rangeOf(segment, start, maxBytes, below, minOneBatch)
+        const end = this.#segments[index + 1]?.baseOffset ?? this.nextOffset
+        return await rangeOf(segment, start, maxBytes, below, end, minOneBatch)
       }
       return undefined
     } catch (error) {

@@ -30,6 +30,8 @@ import { describeProducers } from './61-describe-producers.ts'
 import { unregisterBroker } from './64-unregister-broker.ts'
 import { listConfigResources } from './74-list-config-resources.ts'
 import { describeTopicPartitions } from './75-describe-topic-partitions.ts'
+import { addRaftVoter } from './80-add-raft-voter.ts'
+import { removeRaftVoter } from './81-remove-raft-voter.ts'
 import { forwarded } from './forwarded.ts'
 
 /** Everything that clients may ask of a broker. Only what is here is advertised. */
@@ -68,6 +70,8 @@ export function brokerService(broker: Broker): Service {
     unregisterBroker(broker),
     listConfigResources(broker),
     describeTopicPartitions(broker),
+    addRaftVoter(broker),
+    removeRaftVoter(broker),
     ...forwarded(broker),
   ])
   return all

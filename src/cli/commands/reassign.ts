@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { describeCluster } from '#client/admin/cluster.ts'
+import { type ClusterDescription, describeCluster } from '#client/admin/cluster.ts'
 import {
   alterReassignments,
   copiesOf,
@@ -158,6 +158,7 @@ async function plan(client: Client, options: ReassignOptions): Promise<PlannedCh
 /** The brokers that are named, all of which must live: a copy to one that does not would wait for it. */
 async function brokersOf(client: Client, text: string): Promise<PlanBroker[]> {
   const { brokers } = await describeCluster(client)
+  const hosts = await hostsOf(client, brokers)
   const ids =
     text === 'all'
       ? brokers.filter(({ fenced }) => !fenced).map(({ id }) => id)
@@ -168,8 +169,21 @@ async function brokersOf(client: Client, text: string): Promise<PlanBroker[]> {
       throw new UsageError(`there is no broker ${wanted}`, `there are ${brokers.map(({ id }) => id).join(', ')}`)
     }
     if (found.fenced) throw new UsageError(`broker ${wanted} is down`, 'start it first, or leave it out')
-    return { id: found.id, host: found.host, rack: found.rack ?? '' }
+    return { id: found.id, host: hosts.get(found.id) ?? found.host, rack: found.rack ?? '' }
   })
+}
+
+/** The brokers' hosts as others know them: each but the second is told of by the second, and that one by the first. */
+async function hostsOf(client: Client, brokers: ClusterDescription['brokers']): Promise<ReadonlyMap<number, string>> {
+  const [first, second] = brokers.filter(({ fenced }) => !fenced)
+  if (first === undefined || second === undefined) return new Map()
+  const told = await Promise.all([first.id, second.id].map(id => describeCluster(client, id)))
+  const hosts = told.map(description => new Map(description.brokers.map(({ id, host }) => [id, sameHost(host)])))
+  return new Map(brokers.map(({ id, host }) => [id, hosts[id === second.id ? 0 : 1]?.get(id) ?? host]))
+}
+
+function sameHost(host: string): string {
+  return host === '::1' || host.startsWith('127.') ? 'localhost' : host
 }
 
 /** Where partitions shall be as things are: what reassignments that go on would remove no longer counts. */

@@ -18,11 +18,14 @@ export interface ClusterDescription {
   readonly brokers: readonly (Broker & { readonly fenced: boolean })[]
 }
 
-/** The brokers of the cluster, the fenced ones too where the cluster can tell. */
-export async function describeCluster(client: Client): Promise<ClusterDescription> {
-  const version = (await client.retrying(() => client.channel('any'))).versionFor(DescribeClusterRequest) ?? 0
+/**
+ * The brokers of the cluster, the fenced ones too where the cluster can tell. A broker that has no address of its own to
+ * tell names itself as it was dialled.
+ */
+export async function describeCluster(client: Client, from: NodeId | 'any' = 'any'): Promise<ClusterDescription> {
+  const version = (await client.retrying(() => client.channel(from))).versionFor(DescribeClusterRequest) ?? 0
   const answer = await client.ask(
-    'any',
+    from,
     DESCRIBE_CLUSTER,
     { includeFencedBrokers: version >= 2 },
     { check: ({ errorCode, errorMessage }) => throwIfError(errorCode, 'the cluster', errorMessage) },

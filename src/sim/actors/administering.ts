@@ -60,11 +60,11 @@ export class Administering {
 
   /** Creates a topic whatever it takes. */
   async create(client: Client, topic: SceneTopic, configs: Readonly<Record<string, string>>): Promise<void> {
-    const { name, partitions } = topic
+    const { name, partitions, replicas } = topic
     await insist(
       this.#scene,
       this.#random,
-      () => createTopic(client, { name, partitions, replicationFactor: 1, configs }),
+      () => createTopic(client, { name, partitions, replicationFactor: replicas, configs }),
       ({ code }) => code === 'TOPIC_ALREADY_EXISTS',
     )
     this.#settings.set(name, new Map(Object.entries(configs).map(([key, value]) => [key, new Set([value])])))
@@ -129,7 +129,12 @@ export class Administering {
   async #pass(client: Client): Promise<void> {
     const { ledger } = this.#scene
     const random = this.#random
-    const topic: SceneTopic = { name: `passing${random.below(2)}`, partitions: random.between(1, 2), durable: true }
+    const topic: SceneTopic = {
+      name: `passing${random.below(2)}`,
+      partitions: random.between(1, 2),
+      replicas: 1,
+      durable: true,
+    }
     const { name } = topic
     const configs = { 'flush.messages': '1', 'file.delete.delay.ms': String(random.between(0, 2000)) }
     await this.create(client, topic, configs)

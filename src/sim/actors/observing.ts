@@ -12,8 +12,7 @@ import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import { keyOf } from '../checkers/node-ledger.ts'
 import { holds } from '../checkers/partition-log.ts'
-import { dial, insist, PORT, type Scene, SERVER } from './scene.ts'
-import type { ServerLives } from './server.ts'
+import { dial, insist, type Scene, type Serving } from './scene.ts'
 
 /** A request that came in whole is answered, or its connection closed, within this; a disk hangs for less. */
 const ANSWER_MS_MAX: Millis = 40_000
@@ -21,12 +20,12 @@ const ANSWER_MS_MAX: Millis = 40_000
 /** Looks at everything that the node serves, over a network without faults. */
 export class Observing {
   readonly #scene: Scene
-  readonly #server: ServerLives
+  readonly #server: Serving
   readonly #node: FakeNode
   readonly #random: SeededRandom
   #client: Client | undefined
 
-  constructor(scene: Scene, server: ServerLives, node: FakeNode, random: SeededRandom) {
+  constructor(scene: Scene, server: Serving, node: FakeNode, random: SeededRandom) {
     this.#scene = scene
     this.#server = server
     this.#node = node
@@ -163,8 +162,9 @@ export class Observing {
   }
 
   async #probeOnce(): Promise<void> {
-    const { simulation } = this.#scene
-    const address = { host: SERVER, port: PORT }
+    const { simulation, servers } = this.#scene
+    const [only] = servers
+    const address = servers.length === 1 && only !== undefined ? only : this.#random.pick(servers)
     const channel = await Channel.connect(this.#node.world, address, { requestTimeoutMs: ANSWER_MS_MAX + 1000 })
     this.#server.silenced.push(() => channel.close())
     try {

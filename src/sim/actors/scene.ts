@@ -4,6 +4,7 @@ import { type Client, connect } from '#client/client.ts'
 import { ClientError } from '#client/errors.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import type { Simulation } from '#world/fake/simulation.ts'
+import type { Address } from '#world/world.ts'
 import type { NodeLedger } from '../checkers/node-ledger.ts'
 import { Violation } from '../checkers/partition-log.ts'
 
@@ -13,14 +14,27 @@ export const PORT = 9092
 export interface SceneTopic {
   readonly name: string
   readonly partitions: number
+  readonly replicas: number
   /** Whether its acknowledgements are to survive a power cut. */
   readonly durable: boolean
 }
 
-/** What all who act in a simulation of one node share. */
+/** What serves, as far as those who look at it must know how it fares. */
+export interface Serving {
+  /** Somebody can be expected to answer. */
+  readonly up: boolean
+  /** A power cut may have taken what was not to be synced, and nobody has looked yet. */
+  readonly unsure: boolean
+  /** Told when a machine falls silent: who waits for it on an open connection would wait forever. */
+  readonly silenced: (() => void)[]
+}
+
+/** What all who act in a simulation of a node or a cluster share. */
 export interface Scene {
   readonly simulation: Simulation
   readonly ledger: NodeLedger
+  /** Where clients dial. */
+  readonly servers: readonly Address[]
   readonly topics: readonly SceneTopic[]
   readonly groups: readonly string[]
   /** Nothing goes wrong any more: what was begun comes to its end now. */
@@ -36,7 +50,7 @@ export async function dial(scene: Scene, from: FakeNode, random: SeededRandom): 
     try {
       return await connect({
         world: from.world,
-        bootstrap: `${SERVER}:${PORT}`,
+        bootstrap: scene.servers.map(({ host, port }) => `${host}:${port}`).join(','),
         clientId: from.name,
         connectTimeoutMs: random.between(500, 5000),
         requestTimeoutMs: random.between(3000, 30_000),

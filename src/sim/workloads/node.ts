@@ -6,7 +6,7 @@ import { Administering } from '../actors/administering.ts'
 import { Consuming } from '../actors/consuming.ts'
 import { Observing } from '../actors/observing.ts'
 import { Producing } from '../actors/producing.ts'
-import { dial, eventually, type Scene, type SceneTopic } from '../actors/scene.ts'
+import { dial, eventually, PORT, type Scene, type SceneTopic, SERVER } from '../actors/scene.ts'
 import { type Death, ServerLives } from '../actors/server.ts'
 import { NodeLedger } from '../checkers/node-ledger.ts'
 import { breakDisk, healDisk } from '../faults/disk.ts'
@@ -50,6 +50,7 @@ class Play implements Scene {
   readonly simulation: Simulation
   readonly ledger: NodeLedger
   readonly topics: readonly SceneTopic[]
+  readonly servers = [{ host: SERVER, port: PORT }]
   readonly groups: readonly string[]
   readonly server: ServerLives
   readonly #random: SeededRandom
@@ -82,6 +83,7 @@ class Play implements Scene {
     this.topics = Array.from({ length: random.between(1, 3) }, (_, index) => ({
       name: `topic${index}`,
       partitions: random.between(1, 3),
+      replicas: 1,
       durable: allDurable || random.chance(0.5),
     }))
     this.groups = Array.from({ length: random.between(1, 2) }, (_, index) => `group${index}`)

@@ -1,0 +1,146 @@
+import type { SeededRandom } from '#base/random.ts'
+import type { Millis } from '#base/units.ts'
+import { type ServerConfig, serverConfig } from '#core/config/server.ts'
+import type { FakeNode } from '#world/fake/fake-node.ts'
+import type { Address } from '#world/world.ts'
+import { type RunningNode, startNode } from '../../node.ts'
+import { Violation } from '../checkers/partition-log.ts'
+import { healDisk } from '../faults/disk.ts'
+import { PORT, type Scene } from './scene.ts'
+import type { Death } from './server.ts'
+
+const FOLDER = '/data/tidemark'
+const CONTROLLER_PORT = 9093
+/** In calm, with all its peers there or coming. */
+const START_MS_MAX: Millis = 120_000
+const STOP_MS_MAX: Millis = 120_000
+
+export interface MemberPlan {
+  readonly id: number
+  readonly roles: string
+  /** The ids of those that vote. */
+  readonly voters: readonly number[]
+  readonly rack: string | undefined
+  readonly overrides: readonly string[]
+}
+
+/** A node of a cluster: one machine and its lives. */
+export class Member {
+  readonly id: number
+  readonly node: FakeNode
+  readonly isController: boolean
+  readonly isBroker: boolean
+  readonly #scene: Scene
+  readonly #random: SeededRandom
+  readonly #config: ServerConfig
+  #running: RunningNode | undefined
+  #silenced: () => void
+
+  constructor(scene: Scene, plan: MemberPlan, random: SeededRandom, silenced: () => void) {
+    const { id, roles, voters, rack, overrides } = plan
+    this.#scene = scene
+    this.#random = random
+    this.#silenced = silenced
+    this.id = id
+    this.isController = roles.includes('controller')
+    this.isBroker = roles.includes('broker')
+    this.node = scene.simulation.node(nameOf(id))
+    const listeners = [
+      ...(this.isBroker ? [`PLAINTEXT://${nameOf(id)}:${PORT}`] : []),
+      ...(this.isController ? [`CONTROLLER://${nameOf(id)}:${CONTROLLER_PORT}`] : []),
+    ]
+    const result = serverConfig({
+      overrides: [
+        `node.id=${id}`,
+        `process.roles=${roles}`,
+        `log.dirs=${FOLDER}`,
+        `listeners=${listeners.join(',')}`,
+        'controller.listener.names=CONTROLLER',
+        `controller.quorum.voters=${voters.map(voter => `${voter}@${nameOf(voter)}:${CONTROLLER_PORT}`).join(',')}`,
+        ...(rack === undefined ? [] : [`broker.rack=${rack}`]),
+        ...overrides,
+      ],
+    })
+    if ('errors' in result) throw new Error(`the simulation's configuration: ${JSON.stringify(result.errors)}`)
+    this.#config = result.config
+  }
+
+  get up(): boolean {
+    return this.#running !== undefined
+  }
+
+  get running(): RunningNode | undefined {
+    return this.#running
+  }
+
+  get address(): Address {
+    return { host: nameOf(this.id), port: PORT }
+  }
+
+  async prepare(): Promise<void> {
+    await this.node.world.disk.makeFolder('/data')
+    await this.node.world.disk.syncFolder('/')
+  }
+
+  /** Starts, again where a fault ended the start. Now and then it dies in the middle. */
+  async start(): Promise<void> {
+    const random = this.#random
+    const { simulation } = this.#scene
+    for (;;) {
+      const { calm } = this.#scene
+      healDisk(this.node.disk)
+      if (!calm && random.chance(0.1)) this.node.disk.faults.readFails = random.pick([0.01, 0.1])
+      if (!calm && random.chance(0.1)) this.node.disk.faults.writeFails = random.pick([0.01, 0.1])
+      const faulty = this.node.disk.faults.readFails + this.node.disk.faults.writeFails > 0
+      const starting = startNode(this.node.world, this.#config)
+      starting.catch(() => {})
+      // Without a majority nobody comes up: whoever waits for one may die of it, as an impatient operator would have it.
+      const limitMs = calm ? START_MS_MAX : random.chance(0.2) ? random.fraction() * 200 : random.between(5000, 60_000)
+      try {
+        const running = await Promise.race([starting, simulation.wait(limitMs).then(() => undefined)])
+        if (running !== undefined) {
+          healDisk(this.node.disk)
+          this.#running = running
+          return
+        }
+        if (calm) throw new Violation(`${this.node.name} did not start in ${START_MS_MAX} ms`)
+      } catch (error) {
+        if (!faulty || error instanceof Violation) {
+          throw new Violation(`the start of ${this.node.name} was refused: ${(error as Error).stack}`)
+        }
+      }
+      this.#die('crash')
+      await simulation.wait(random.between(100, 2000))
+    }
+  }
+
+  async end(how: Death): Promise<void> {
+    const running = this.#running
+    this.#running = undefined
+    if (how !== 'stop' || running === undefined) {
+      this.#die(how)
+      return
+    }
+    healDisk(this.node.disk)
+    const stopping = running.stop().then(() => true)
+    stopping.catch(() => {})
+    // A second signal may end it before it is done.
+    const hurried = !this.#scene.calm && this.#random.chance(0.2)
+    const limitMs = hurried ? this.#random.fraction() * 500 : STOP_MS_MAX
+    const stopped = await Promise.race([stopping, this.#scene.simulation.wait(limitMs).then(() => false)])
+    if (!stopped && !hurried) throw new Violation(`${this.node.name} did not stop in ${STOP_MS_MAX} ms`)
+    this.#die('crash')
+  }
+
+  #die(how: Death): void {
+    this.#scene.ledger.died()
+    if (how === 'power-cut') {
+      this.node.powerCut()
+      this.#silenced()
+    } else this.node.crash()
+  }
+}
+
+export function nameOf(id: number): string {
+  return `n${id}`
+}

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MetadataDelta } from '#core/metadata/delta.ts'
+import { type MetadataRecord, metadataRecord } from '#core/metadata/record.ts'
+import { MetadataFollower } from './follower.ts'
+import { batchOf, ControllerDouble } from './testing/controller-double.ts'
+
+const METADATA_VERSION = 30
+
+/** A follower beside a controller whose log is the test's. */
+class Rig extends ControllerDouble {
+  readonly changes: MetadataDelta[] = []
+  /** How long the broker takes to act on a change. */
+  actsMs = 0
+  readonly follower: MetadataFollower
+
+  constructor(seed: number) {
+    super(seed)
+    const { world } = this.asking
+    this.follower = new MetadataFollower({
+      nodeId: 4,
+      clusterId: 'MkU3OEVBNTcwNTJENDM2Qk',
+      link: this.link,
+      controllers: this.controllers,
+      clock: world.clock,
+      log: world.log,
+      changed: async delta => {
+        if (this.actsMs > 0) await new Promise<void>(resolve => world.clock.after(this.actsMs, resolve))
+        this.changes.push(delta)
+      },
+    })
+  }
+
+  topic(name: string): MetadataRecord {
+    return metadataRecord('Topic', METADATA_VERSION, { name, topicId: this.uuid() })
+  }
+
+  get topics(): string[] {
+    return [...this.follower.image.topics.values()].map(({ name }) => name).sort()
+  }
+}
+
+function followerTest(name: string, body: (rig: Rig) => Promise<void>): void {
+  test(name, async () => {
+    const rig = new Rig(11)
+    await rig.simulation.run(
+      (async () => {
+        const server = await rig.listen()
+        rig.follower.start()
+        await body(rig)
+        rig.follower.stop()
+        rig.link.close()
+        await server.close()
+      })(),
+    )
+  })
+}
+
+followerTest('what is committed is in the image, in order and once; what is not may still change', async rig => {
+  rig.append([rig.topic('a'), rig.topic('b')])
+  rig.append([rig.topic('c')], false)
+  await rig.simulation.wait(1000)
+  assert.deepEqual([rig.topics, rig.follower.appliedOffset], [['a', 'b'], 2])
+  rig.cutTo(2)
+  rig.append([rig.topic('d')])
+  await rig.simulation.wait(1000)
+  assert.deepEqual([rig.topics, rig.follower.appliedOffset], [['a', 'b', 'd'], 3])
+  assert.equal(
+    rig.changes.reduce((count, { topics }) => count + topics.size, 0),
+    3,
+  )
+})
+
+followerTest('who waits is told when the broker has acted on the change, not before', async rig => {
+  rig.actsMs = 5000
+  const { clock } = rig.asking.world
+  const begun = clock.monotonic()
+  rig.append([rig.topic('a')])
+  await rig.follower.when(() => rig.follower.appliedOffset >= 1)
+  assert.ok(clock.monotonic() - begun >= 5000)
+  assert.equal(rig.changes.length, 1)
+})
+
+followerTest('a controller that leads no more is asked again until there is one, and nothing is lost', async rig => {
+  rig.append([rig.topic('a')])
+  await rig.simulation.wait(1000)
+  rig.isLeader = false
+  rig.append([rig.topic('b')])
+  await rig.simulation.wait(5000)
+  assert.deepEqual(rig.topics, ['a'])
+  rig.isLeader = true
+  await rig.simulation.wait(2000)
+  assert.deepEqual(rig.topics, ['a', 'b'])
+})
+
+followerTest(
+  'a snapshot replaces what was known: what it does not have is gone, and the log goes on behind it',
+  async rig => {
+    const kept = rig.topic('kept')
+    rig.append([kept, rig.topic('gone')])
+    await rig.simulation.wait(1000)
+    assert.deepEqual(rig.topics, ['gone', 'kept'])
+    rig.snapshot = { endOffset: 10, bytes: batchOf([kept, rig.topic('new')], 0) }
+    rig.nextOffset = 10
+    rig.append([rig.topic('later')])
+    await rig.simulation.wait(2000)
+    assert.deepEqual([rig.topics, rig.follower.appliedOffset], [['kept', 'later', 'new'], 11])
+    const deleted = rig.changes.flatMap(({ deletedTopics }) => [...deletedTopics.values()].map(({ name }) => name))
+    assert.deepEqual(deleted, ['gone'])
+  },
+)
+
+followerTest('nobody waits for ever for a follower that stops', async rig => {
+  const never = rig.follower.when(() => false)
+  rig.follower.stop()
+  await never
+})

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Server } from '#network/server.ts'
+import type { ErrorName } from '#protocol/errors.ts'
+import type { MetadataFollower } from './follower.ts'
+import { BrokerLifecycle } from './lifecycle.ts'
+import { ControllerDouble } from './testing/controller-double.ts'
+
+const HEARTBEAT_MS = 1000
+
+/** A broker's life beside a controller that does as it is told; the follower has caught up when the test says so. */
+class Rig extends ControllerDouble {
+  appliedOffset = 100
+  readonly lifecycle: BrokerLifecycle
+  readonly #whenApplied: (() => void)[] = []
+
+  constructor(seed: number) {
+    super(seed)
+    const rig = this
+    const follower = {
+      get appliedOffset() {
+        return rig.appliedOffset
+      },
+      when: (until: () => boolean) =>
+        until() ? Promise.resolve() : new Promise<void>(resolve => this.#whenApplied.push(resolve)),
+    } as unknown as MetadataFollower
+    const { world } = this.asking
+    this.lifecycle = new BrokerLifecycle({
+      registration: {
+        nodeId: 4,
+        clusterId: 'MkU3OEVBNTcwNTJENDM2Qk',
+        incarnationId: this.uuid(),
+        listeners: [{ name: 'PLAINTEXT', host: this.asking.host, port: 9092, securityProtocol: 0 }],
+        features: new Map(),
+        rack: null,
+        logDirs: [],
+        previousBrokerEpoch: -1,
+      },
+      link: this.link,
+      controllers: this.controllers,
+      follower,
+      clock: world.clock,
+      log: world.log,
+      heartbeatMs: HEARTBEAT_MS,
+      sessionTimeoutMs: 9000,
+      offlineLogDirs: () => [],
+    })
+  }
+
+  apply(offset: number): void {
+    this.appliedOffset = offset
+    for (const resolve of this.#whenApplied.splice(0)) resolve()
+  }
+}
+
+function lifeTest(name: string, body: (rig: Rig, server: Server) => Promise<void>): void {
+  test(name, async () => {
+    const rig = new Rig(7)
+    await rig.simulation.run(
+      (async () => {
+        const server = await rig.listen()
+        await body(rig, server)
+        rig.lifecycle.stop()
+        rig.link.close()
+        await server.close()
+      })(),
+    )
+  })
+}
+
+lifeTest('a broker registers, is up once it has caught up and is unfenced, and heartbeats from then on', async rig => {
+  rig.appliedOffset = 3
+  rig.isFenced = true
+  let isUp = false
+  const up = rig.lifecycle.start().then(() => {
+    isUp = true
+  })
+  await rig.simulation.wait(500)
+  // Its own registration is at offset 7: before, it would answer from a past in which it was not there.
+  assert.deepEqual([rig.count('registration'), rig.count('heartbeat'), isUp], [1, 0, false])
+  rig.apply(8)
+  await rig.simulation.wait(100)
+  assert.ok(rig.count('heartbeat') > 1 && !isUp, 'it asks again and again whether it may')
+  rig.isFenced = false
+  await up
+  assert.equal(rig.lifecycle.epoch, 7)
+  const before = rig.count('heartbeat')
+  await rig.simulation.wait(10 * HEARTBEAT_MS)
+  const beats = rig.count('heartbeat') - before
+  assert.ok(beats >= 9 && beats <= 11, `${beats} heartbeats in ten intervals`)
+})
+
+lifeTest('a registration that the cluster has forgotten is made again, under the epoch that it then has', async rig => {
+  await rig.lifecycle.start()
+  rig.brokerEpoch = 90
+  rig.heartbeats.push('STALE_BROKER_EPOCH')
+  await rig.simulation.wait(3 * HEARTBEAT_MS)
+  assert.deepEqual([rig.count('registration'), rig.lifecycle.epoch], [2, 90])
+})
+
+lifeTest('what may pass is asked again; what does not pass ends the start and says what to do', async rig => {
+  const passing: ErrorName[] = ['NOT_CONTROLLER', 'DUPLICATE_BROKER_REGISTRATION', 'REQUEST_TIMED_OUT']
+  rig.registrations.push(...passing, 'INCONSISTENT_CLUSTER_ID')
+  await assert.rejects(rig.lifecycle.start(), /belong to another cluster/)
+  assert.equal(rig.count('registration'), passing.length + 1)
+})
+
+lifeTest(
+  'a controller that comes late is found, and one that is away for a while is not given up',
+  async (rig, server) => {
+    await rig.lifecycle.start()
+    await server.close()
+    await rig.simulation.wait(20_000)
+    const before = rig.count('heartbeat')
+    const again = await rig.listen()
+    await rig.simulation.wait(3 * HEARTBEAT_MS)
+    assert.ok(rig.count('heartbeat') > before)
+    await again.close()
+  },
+)
+
+lifeTest('a broker that stops waits until its leaders are elsewhere, and no longer than it is told', async rig => {
+  await rig.lifecycle.start()
+  const { clock } = rig.asking.world
+  const begun = clock.monotonic()
+  rig.asking.after(3_000_000, () => {
+    rig.shouldShutDown = true
+  })
+  await rig.lifecycle.leave(30_000)
+  const tookMs = clock.monotonic() - begun
+  assert.ok(tookMs >= 3000 && tookMs < 4000, `${tookMs} ms`)
+  assert.ok(rig.asked.filter(({ wantShutDown }) => wantShutDown).length > 1)
+  const after = rig.count('heartbeat')
+  await rig.simulation.wait(5 * HEARTBEAT_MS)
+  assert.equal(rig.count('heartbeat'), after, 'nobody hears of it any more')
+})
+
+lifeTest('who never may leave does so when his time is over', async rig => {
+  await rig.lifecycle.start()
+  const { clock } = rig.asking.world
+  const begun = clock.monotonic()
+  await rig.lifecycle.leave(5000)
+  const tookMs = clock.monotonic() - begun
+  assert.ok(tookMs >= 5000 && tookMs < 6000, `${tookMs} ms`)
+})

@@ -1,0 +1,161 @@
+import { uuidFromRandom } from '#base/uuid.ts'
+import { encodeMetadataRecord, type MetadataRecord } from '#core/metadata/record.ts'
+import { apiVersions } from '#network/api-versions.ts'
+import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
+import { MemoryBudget } from '#network/memory-budget.ts'
+import { Server } from '#network/server.ts'
+import { type ServedApi, type Service, serve, service } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
+import { BatchBuilder } from '#records/builder.ts'
+import type { FakeNode } from '#world/fake/fake-node.ts'
+import { Simulation } from '#world/fake/simulation.ts'
+import { ControllerLink } from '../controller-link.ts'
+import { Controllers } from '../controllers.ts'
+
+const PORT = 9093
+const LEADER_EPOCH = 3
+
+/** What a controller says, as the test has it, and what it was asked. */
+export class ControllerDouble {
+  readonly simulation: Simulation
+  readonly machine: FakeNode
+  readonly asking: FakeNode
+  readonly controllers: Controllers
+  readonly link: ControllerLink
+  /** Answers of the next registrations and heartbeats; when there are no more, all is well. */
+  readonly registrations: ErrorName[] = []
+  readonly heartbeats: ErrorName[] = []
+  isFenced = false
+  shouldShutDown = false
+  /** Whether a fetch finds this to be the leader. */
+  isLeader = true
+  brokerEpoch = 7
+  readonly asked: { readonly api: string; readonly at: number; readonly wantShutDown: boolean }[] = []
+  /** The metadata log: batches with the offsets of their first records, and how far it is committed. */
+  readonly #log: { readonly baseOffset: number; readonly bytes: Buffer }[] = []
+  nextOffset = 0
+  highWatermark = 0
+  readonly fetched: number[] = []
+  /** One that answers fetches below its end. */
+  snapshot: { readonly endOffset: number; readonly bytes: Buffer } | undefined
+
+  constructor(seed: number) {
+    this.simulation = new Simulation(seed)
+    this.machine = this.simulation.node('controller')
+    this.asking = this.simulation.node('broker')
+    this.controllers = new Controllers([{ host: this.machine.host, port: PORT }], 'CONTROLLER')
+    const { world } = this.asking
+    this.link = new ControllerLink(world, this.controllers, 'test', world.log)
+  }
+
+  /** One batch of records, committed unless the test says otherwise. */
+  append(records: readonly MetadataRecord[], committed = true): void {
+    this.#log.push({ baseOffset: this.nextOffset, bytes: batchOf(records, this.nextOffset) })
+    this.nextOffset += records.length
+    if (committed) this.highWatermark = this.nextOffset
+  }
+
+  cutTo(endOffset: number): void {
+    while ((this.#log.at(-1)?.baseOffset ?? -1) >= endOffset) this.#log.pop()
+    this.nextOffset = endOffset
+  }
+
+  async listen(): Promise<Server> {
+    const all: Service = service([
+      ...this.#apis(),
+      apiVersions(
+        () => all,
+        () => ({ supported: new Map(), finalized: new Map(), epoch: 0 }),
+      ),
+    ])
+    const { world, host } = this.machine
+    const options = {
+      name: 'CONTROLLER',
+      address: { host, port: PORT },
+      service: all,
+      limits: DEFAULT_CONNECTION_LIMITS,
+      budget: new MemoryBudget(-1, world.clock),
+      idleMs: 600_000,
+    }
+    return await Server.listen(options, world.network, world.clock, world.log)
+  }
+
+  count(api: string): number {
+    return this.asked.filter(asked => asked.api === api).length
+  }
+
+  #note(api: string, wantShutDown = false): void {
+    this.asked.push({ api, at: this.machine.world.clock.monotonic(), wantShutDown })
+  }
+
+  #apis(): ServedApi[] {
+    const registration = serve({
+      api: API.BrokerRegistration,
+      handle: () => {
+        this.#note('registration')
+        return { errorCode: ErrorCode[this.registrations.shift() ?? 'NONE'], brokerEpoch: this.brokerEpoch }
+      },
+    })
+    const heartbeat = serve({
+      api: API.BrokerHeartbeat,
+      handle: ({ wantShutDown }) => {
+        this.#note('heartbeat', wantShutDown)
+        const { isFenced, shouldShutDown } = this
+        return { errorCode: ErrorCode[this.heartbeats.shift() ?? 'NONE'], isFenced, shouldShutDown }
+      },
+    })
+    const fetch = serve({
+      api: API.Fetch,
+      handle: async ({ topics, maxWaitMs }) => {
+        const asked = topics[0]?.partitions[0]
+        const from = asked?.fetchOffset ?? 0
+        this.fetched.push(from)
+        const found = this.#log.find(({ baseOffset }) => baseOffset >= from)
+        if (found === undefined && this.isLeader) {
+          await new Promise<void>(resolve => this.machine.world.clock.after(Math.min(maxWaitMs, 200), resolve))
+        }
+        const partition = {
+          partitionIndex: 0,
+          errorCode: this.isLeader ? ErrorCode.NONE : ErrorCode.NOT_LEADER_OR_FOLLOWER,
+          highWatermark: this.highWatermark,
+          currentLeader: { leaderId: this.isLeader ? 1 : -1, leaderEpoch: LEADER_EPOCH },
+          ...(this.snapshot !== undefined &&
+            from < this.snapshot.endOffset && {
+              snapshotId: { endOffset: this.snapshot.endOffset, epoch: LEADER_EPOCH },
+            }),
+          records: this.isLeader ? (found?.bytes ?? Buffer.alloc(0)) : Buffer.alloc(0),
+        }
+        const { host } = this.machine
+        return {
+          errorCode: ErrorCode.NONE,
+          responses: [{ topicId: topics[0]?.topicId ?? '', partitions: [partition] }],
+          nodeEndpoints: [{ nodeId: 1, host, port: PORT, rack: null }],
+        }
+      },
+    })
+    // In small parts, as a large one comes.
+    const fetchSnapshot = serve({
+      api: API.FetchSnapshot,
+      handle: ({ topics }) => {
+        const position = topics[0]?.partitions[0]?.position ?? 0
+        const bytes = this.snapshot?.bytes ?? Buffer.alloc(0)
+        const unalignedRecords = bytes.subarray(position, position + 50)
+        const snapshotId = { endOffset: this.snapshot?.endOffset ?? 0, epoch: LEADER_EPOCH }
+        const part = { index: 0, errorCode: ErrorCode.NONE, snapshotId, size: bytes.length, position, unalignedRecords }
+        return { topics: [{ name: topics[0]?.name ?? '', partitions: [part] }] }
+      },
+    })
+    return [registration, heartbeat, fetch, fetchSnapshot]
+  }
+
+  uuid(): string {
+    return uuidFromRandom(into => this.asking.world.random.fill(into))
+  }
+}
+
+export function batchOf(records: readonly MetadataRecord[], baseOffset: number): Buffer {
+  const builder = new BatchBuilder({ baseOffset, leaderEpoch: LEADER_EPOCH })
+  for (const record of records) builder.append(0, null, encodeMetadataRecord(record))
+  return builder.build()
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ErrorCode } from '#protocol/errors.ts'
+import type { Broker } from '../broker.ts'
+import { electLeaders } from './43-elect-leaders.ts'
+import { listPartitionReassignments } from './46-list-partition-reassignments.ts'
+import { describeQuorum } from './55-describe-quorum.ts'
+import { forwarded } from './forwarded.ts'
+
+type Refuse = (errorCode: number) => object
+
+/** A broker whose controllers take nothing: every request is refused in its own form. */
+const broker = {
+  metadata: { image: {}, appliedOffset: 0 },
+  forward: (_api: unknown, _call: unknown, _request: unknown, refused: Refuse) =>
+    Promise.resolve(refused(ErrorCode.NOT_CONTROLLER)),
+  forwardAndFollow: (_api: unknown, _call: unknown, _request: unknown, refused: Refuse) =>
+    Promise.resolve(refused(ErrorCode.NOT_CONTROLLER)),
+  caughtUp: async (until: () => boolean) => void assert.ok(until(), 'nothing was done, so nothing is waited for'),
+} as unknown as Broker
+
+const TOPIC_ID = 'AAAAAAAAAAAAAAAAAAAAAg'
+const REQUESTS: Readonly<Record<string, object>> = {
+  CreateTopics: { topics: [{ name: 'a' }], validateOnly: false },
+  DeleteTopics: { topicNames: ['a'], topics: [{ name: null, topicId: TOPIC_ID }] },
+  CreatePartitions: { topics: [{ name: 'a', count: 3 }], validateOnly: false },
+  AlterConfigs: { resources: [{ resourceType: 2, resourceName: 'a', configs: [] }], validateOnly: false },
+  IncrementalAlterConfigs: { resources: [{ resourceType: 2, resourceName: 'a', configs: [] }], validateOnly: false },
+  UpdateFeatures: { featureUpdates: [], validateOnly: false },
+  ElectLeaders: { topicPartitions: [{ topic: 'a', partitions: [0] }] },
+  ListPartitionReassignments: { topics: null, timeoutMs: 1000 },
+  DescribeQuorum: { topics: [] },
+}
+
+test('what no controller takes is refused in the form of each API, wherever it has an error', async () => {
+  const others = [electLeaders(broker), listPartitionReassignments(broker), describeQuorum(broker)]
+  for (const served of [...forwarded(broker), ...others]) {
+    const request = REQUESTS[served.api.name]
+    assert.ok(request !== undefined, `there is a request for ${served.api.name}`)
+    const answer = await served.handle(request, { apiVersion: served.versions.last } as never)
+    const codes = [...JSON.stringify(answer).matchAll(/"errorCode":(-?\d+)/g)].map(([, code]) => Number(code))
+    assert.ok(codes.length > 0, served.api.name)
+    assert.ok(
+      codes.every(code => code === ErrorCode.NOT_CONTROLLER),
+      `${served.api.name}: ${codes}`,
+    )
+    // Nobody may wait for it in the queue of another connection's changes either.
+    if (served.api.name !== 'DescribeQuorum' && served.api.name !== 'ListPartitionReassignments') {
+      assert.ok(served.barrier, `${served.api.name} changes the cluster`)
+    }
+  }
+})

@@ -66,8 +66,12 @@ public final class Compat {
         });
         Exit.setShutdownHookAdder((name, hook) -> Tool.HOOKS.add(hook));
         try (var clients = new Clients()) {
-            clients.perform();
-            new Tools(clients.admin).perform();
+            // A second argument asks for the tools for clusters alone.
+            if (args.length == 1) {
+                clients.perform();
+                new Tools(clients.admin).perform();
+            }
+            new ClusterTools(clients.admin).perform();
         }
         OUT.flush();
         Runtime.getRuntime().halt(failed ? 1 : 0);

@@ -188,6 +188,43 @@ test('a node joins a cluster of one by itself, and leaves it again; the one that
   })
 })
 
+test('a fixed list becomes records when kraft.version is raised, and survives the leader', async () => {
+  await simulated(8, async (rig, simulation) => {
+    rig.addStatic(3)
+    await rig.startAll()
+    const active = await rig.active()
+    await rig.until(() => active.image?.controllers.size === 3, 'all have registered')
+    await rig.caughtUp()
+    const client = await Client.connect(simulation.node('client').world, active.address)
+    const featureUpdates = [{ feature: 'kraft.version', maxVersionLevel: 1 }]
+    const raise = () => client.channel.ask(API.UpdateFeatures, { featureUpdates })
+    // Voters tell their directories a moment after they have caught up.
+    await rig.until(() => rig.running.every(({ leaderId }) => leaderId === active.nodeId), 'all follow')
+    let errorCode: number = ErrorCode.INVALID_UPDATE_VERSION
+    for (let tries = 0; errorCode === ErrorCode.INVALID_UPDATE_VERSION && tries < 20; tries++) {
+      ;({ errorCode } = await raise())
+      await simulation.wait(500)
+    }
+    assert.equal(errorCode, 0)
+    await rig.caughtUp()
+    for (const { kraftVersion, voters } of rig.running) {
+      assert.equal(kraftVersion, 1)
+      assert.deepEqual(
+        voters.map(({ id }) => id),
+        [1, 2, 3],
+      )
+      assert.ok(voters.every(({ directoryId }) => directoryId !== 'AAAAAAAAAAAAAAAAAAAAAA'))
+    }
+    const member = rig.memberOf(active)
+    rig.crash(member)
+    await rig.active()
+    await rig.start(member)
+    await rig.caughtUp()
+    for (const { kraftVersion } of rig.running) assert.equal(kraftVersion, 1)
+    await rig.stopAll()
+  })
+})
+
 test('requests that only the active controller serves are refused by the others, which name it', async () => {
   await simulated(7, async (rig, simulation) => {
     rig.addStatic(3)

@@ -1,13 +1,23 @@
-import type { ServedApi } from '#network/service.ts'
+import { type Call, HANG_UP, type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
+import { ErrorCode, errorText } from '#protocol/errors.ts'
+import type { UpdateFeaturesRequest, UpdateFeaturesResponse } from '#protocol/messages/update-features.ts'
+import type { InputOf } from '#protocol/schema.ts'
 import type { Controller } from '../controller.ts'
 import { command } from './command.ts'
 
+type Update = UpdateFeaturesRequest['featureUpdates'][number]
+type Answer = InputOf<typeof UpdateFeaturesResponse>
+
+const UPGRADE = 1
+
 /**
- * UpdateFeatures (57), versions 0-2 (KIP-584, KIP-778). kraft.version is raft's, and cannot be raised or lowered yet.
+ * UpdateFeatures (57), versions 0-2 (KIP-584, KIP-778).
+ * - kraft.version is raft's own: raised to 1, it makes records of a static list of voters (KIP-853), after the other
+ *   features of the request. INVALID_UPDATE_VERSION as long as not every voter has told its directory. It is never lowered.
  */
 export function updateFeatures(controller: Controller): ServedApi {
-  return command(controller, {
+  const ofMetadata = command(controller, {
     api: API.UpdateFeatures,
     command: (request, { apiVersion: version }) => ({ kind: 'update-features', request, version }),
     refused: ({ featureUpdates }, refusal) => ({
@@ -15,4 +25,37 @@ export function updateFeatures(controller: Controller): ServedApi {
       results: featureUpdates.map(({ feature }) => ({ feature, ...refusal })),
     }),
   })
+  return serve({
+    api: API.UpdateFeatures,
+    async handle(request, call) {
+      const metadata = (asked: UpdateFeaturesRequest) => ofMetadata.handle(asked, call) as Answer | Promise<Answer>
+      const others = request.featureUpdates.filter(update => !isRaise(update))
+      if (others.length !== request.featureUpdates.length - 1) return await metadata(request)
+      if (others.length > 0) {
+        const answer = await metadata({ ...request, featureUpdates: others })
+        if (answer.errorCode !== ErrorCode.NONE) return answer
+      }
+      const raised = request.validateOnly ? NOTHING_WRONG : await recordVoters(controller, call)
+      if (raised === undefined) return HANG_UP
+      const results = call.apiVersion < 2 ? request.featureUpdates.map(({ feature }) => ({ feature, ...raised })) : []
+      return { ...raised, results }
+    },
+  })
+}
+
+function isRaise({ feature, maxVersionLevel, upgradeType }: Update): boolean {
+  return feature === 'kraft.version' && maxVersionLevel === 1 && upgradeType === UPGRADE
+}
+
+const NOTHING_WRONG = { errorCode: ErrorCode.NONE, errorMessage: null }
+
+async function recordVoters(
+  controller: Controller,
+  { caller }: Call,
+): Promise<{ readonly errorCode: number; readonly errorMessage: string | null } | undefined> {
+  const answer = await controller.ask<'record-voters'>({ kind: 'record-voters' }, caller)
+  if (answer?.errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER) {
+    return { errorCode: ErrorCode.NOT_CONTROLLER, errorMessage: errorText(ErrorCode.NOT_CONTROLLER) }
+  }
+  return answer === undefined ? undefined : { errorCode: answer.errorCode, errorMessage: answer.message }
 }

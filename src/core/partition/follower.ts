@@ -156,7 +156,7 @@ export class PartitionFollower {
 
   /** An answer to what was asked before something else happened to the log does not count. */
   #isAwaited(position: FetchPosition): boolean {
-    return this.#state === 'ready' && position === this.#position
+    return this.#state === 'ready' && position === this.#position && position.offset === this.#log.endOffset
   }
 
   #fetched(event: FollowerEvent & { kind: 'fetched' }, now: Millis): readonly FollowerEffect[] {
@@ -247,9 +247,11 @@ export class PartitionFollower {
 
   #settled(failed: boolean, now: Millis): readonly FollowerEffect[] {
     if (this.#state !== 'busy') return NONE
-    const { endOffset } = this.#log
+    const { startOffset, endOffset } = this.#log
     // A cut may take what was believed to be committed: where the cluster chose a leader that lacked it.
     if (this.#highWatermark > endOffset) this.#highWatermark = endOffset
+    // Only what is committed is ever gone: where the log begins anew, all below is.
+    if (this.#highWatermark < startOffset) this.#highWatermark = startOffset
     if (failed) {
       this.#pause(this.#backoffMs, now)
       return NONE

@@ -186,6 +186,20 @@ rigTest('several that are told at once that one is not active move on once', asy
   assert.deepEqual(rig.asked, ['1', '1', '1', '1', '2', '2', '2'])
 })
 
+rigTest('who waits for a controller that stands still is told soon after there is another', async rig => {
+  for (const id of [1, 2, 3]) await rig.serve(id)
+  await rig.beat()
+  rig.simulation.network.cut(rig.machine(1), rig.machine(4))
+  const asked = rig.link.ask(API.BrokerHeartbeat, { brokerId: 4 }, 30_000)
+  await rig.simulation.wait(2000)
+  rig.active = 2
+  rig.controllers.heard(2, 5, [rig.address(2)])
+  const at = rig.simulation.schedule.now
+  await assert.rejects(asked, { code: 'closed' })
+  assert.ok(rig.simulation.schedule.now - at < 1_000_000)
+  assert.ok((await rig.beat()) < 100)
+})
+
 rigTest('one that is cut off costs a fifth of a second, not a connection time-out', async rig => {
   for (const id of [1, 2, 3]) await rig.serve(id)
   rig.active = 2

@@ -13,8 +13,11 @@ const LONG_AFTER_FAILURES = 100
 const CONNECT_TIMEOUT_MS = 2000
 /** When one does not answer at once, it may be cut off: the next is tried beside it. */
 const STAGGER_MS = 200
-/** A connection that is replaced is let go when its last answer came, and looked at so often. */
-const RETIRE_POLL_MS = 1000
+/**
+ * For so long a controller that was replaced may still answer what it was asked. It decides nothing any more, and where it
+ * has stopped without breaking its connections, who waits for it would wait for the whole of his time-out.
+ */
+const RETIRE_MS = 500
 const COMPLAIN_AFTER_MS = 2000
 
 /**
@@ -239,6 +242,8 @@ export class ControllerLink {
     const channel = await Channel.connect(this.#world, address, {
       clientId: this.#clientId,
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      // Of what says nothing else: the first question, to a process that may stand still.
+      requestTimeoutMs: CONNECT_TIMEOUT_MS,
     })
     try {
       await channel.negotiate()
@@ -273,7 +278,7 @@ export class ControllerLink {
 
   #retire(channel: Channel): void {
     if (this.#closed || channel.inFlight === 0) channel.close()
-    else if (channel.open) this.#world.clock.after(RETIRE_POLL_MS, () => this.#retire(channel))
+    else this.#world.clock.after(RETIRE_MS, () => channel.close())
   }
 }
 

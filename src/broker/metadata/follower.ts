@@ -14,7 +14,9 @@ import type { Clock, Logger } from '#world/world.ts'
 import type { ControllerLink } from './controller-link.ts'
 import type { Controllers } from './controllers.ts'
 
-const FETCH_WAIT_MS = 2000
+const FETCH_WAIT_MS = 1000
+/** Beyond the wait: a controller that stands still is left about when the others have elected another. */
+const FETCH_GRACE_MS = 1500
 const REFUSED_REST_MS = 10
 const FETCH_BYTES_MAX = 8 * 1024 * 1024
 
@@ -123,7 +125,7 @@ export class MetadataFollower {
           },
         ],
       },
-      FETCH_WAIT_MS + 10_000,
+      FETCH_WAIT_MS + FETCH_GRACE_MS,
     )
     const partition = answer.responses[0]?.partitions[0]
     if (answer.errorCode !== ErrorCode.NONE || partition === undefined) {

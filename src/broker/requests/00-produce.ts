@@ -1,4 +1,4 @@
-import { MiB, type Millis } from '#base/units.ts'
+import { MiB, type Millis, type NodeId } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import type { Produced } from '#core/partition/leader.ts'
 import { type Answer, type Call, HANG_UP, NO_ANSWER, type ServedApi, serve } from '#network/service.ts'
@@ -48,6 +48,8 @@ class ProduceCall {
   readonly #responses: TopicResponse[] = []
   readonly #tokens: Token[] = []
   readonly #allowance = new DecompressionAllowance(DECOMPRESSED_BYTES_MAX)
+  /** Who is named as the leader of a partition in place of this broker. */
+  #leaders: NodeId[] | undefined
   #unsettled = 0
   #terms: Terms | undefined
   #options: ProducedOptions | undefined
@@ -193,7 +195,7 @@ class ProduceCall {
     }
     return {
       responses: this.#responses,
-      nodeEndpoints: this.#broker.leaderEndpoints(leadersIn(this.#responses), this.#call.caller),
+      nodeEndpoints: this.#leaders === undefined ? [] : this.#broker.leaderEndpoints(this.#leaders, this.#call.caller),
     }
   }
 
@@ -208,23 +210,26 @@ class ProduceCall {
     const partition = topic?.partitions[index]
     if (partition !== undefined) {
       response.currentLeader = { leaderId: partition.leader, leaderEpoch: partition.leaderEpoch }
+      this.#leaders ??= []
+      this.#leaders.push(partition.leader)
     }
   }
 }
 
-function* leadersIn(responses: readonly TopicResponse[]): Generator<number> {
-  for (const topic of responses) {
-    for (const partition of topic.partitionResponses ?? []) {
-      if (partition.currentLeader?.leaderId !== undefined) yield partition.currentLeader.leaderId
-    }
-  }
+interface TopicRecords {
+  readonly name: string
+  readonly topicId: Uuid
+  readonly partitionData: Iterable<readonly [number, Buffer | null]>
 }
 
 /** Each partition once: of one that is named again, the last records count. A topic without partitions is not answered. */
-function* distinct(
-  topicData: ProduceRequest['topicData'],
-): Generator<{ name: string; topicId: Uuid; partitionData: Iterable<readonly [number, Buffer | null]> }> {
-  const topics = new Map<string, { name: string; topicId: Uuid; partitionData: Map<number, Buffer | null> }>()
+function distinct(topicData: ProduceRequest['topicData']): Iterable<TopicRecords> {
+  const only = topicData.length === 1 ? topicData[0] : undefined
+  const batch = only?.partitionData.length === 1 ? only.partitionData[0] : undefined
+  // Most requests hold one batch: it needs none of what follows.
+  if (only !== undefined && batch !== undefined)
+    return [{ name: only.name, topicId: only.topicId, partitionData: [[batch.index, batch.records]] }]
+  const topics = new Map<string, TopicRecords & { readonly partitionData: Map<number, Buffer | null> }>()
   for (const { name, topicId, partitionData } of topicData) {
     if (partitionData.length === 0) continue
     const key = `${topicId}:${name}`
@@ -232,7 +237,7 @@ function* distinct(
     topics.set(key, topic)
     for (const { index, records } of partitionData) topic.partitionData.set(index, records)
   }
-  yield* topics.values()
+  return topics.values()
 }
 
 /** One partition of a call. */

@@ -9,6 +9,7 @@ const CLASS = {
   'kafka-producer-perf-test': 'org.apache.kafka.tools.ProducerPerformance',
   'kafka-consumer-perf-test': 'org.apache.kafka.tools.ConsumerPerformance',
   'kafka-e2e-latency': 'org.apache.kafka.tools.EndToEndLatency',
+  'steady-latency': 'SteadyLatency',
 }
 
 /** One tool may take this long, in milliseconds. A tool that hangs ends the JVM, as its threads cannot be stopped. */
@@ -121,6 +122,24 @@ export class Tools {
       mean: numberIn(/Avg latency: ([\d.]+)/, text),
       p50: numberIn(/50th = (\d+)/, text),
       p99: numberIn(/99th = (\d+)/, text),
+    }
+  }
+
+  /** Microseconds, acks=all without linger: of all records, and of the second that is in the middle by its p99. */
+  async steadyLatency(
+    bootstrap: string,
+    topic: string,
+    load: { readonly seconds: number; readonly recordsPerSecond: number; readonly recordBytes: number },
+  ): Promise<{ p50: number; p99: number; p99OfMedianSecond: number }> {
+    const { seconds, recordsPerSecond, recordBytes } = load
+    const lines = await this.run('steady-latency', [bootstrap, topic, seconds, recordsPerSecond, recordBytes])
+    const text = lines.join('\n')
+    const perSecond = (/per second, us: ([\d ]+)/.exec(text)?.[1] ?? '').split(' ').map(Number)
+    const sorted = perSecond.sort((a, b) => a - b)
+    return {
+      p50: numberIn(/p50 us: (\d+)/, text),
+      p99: numberIn(/p99 us: (\d+)/, text),
+      p99OfMedianSecond: sorted[sorted.length >> 1] ?? Number.NaN,
     }
   }
 

@@ -17,6 +17,8 @@ import type { Controllers } from './controllers.ts'
 const FETCH_WAIT_MS = 1000
 /** Beyond the wait: a controller that stands still is left about when the others have elected another. */
 const FETCH_GRACE_MS = 1500
+/** As much as a slow way may need for what is fetched at once; it is granted step by step. */
+const FETCH_GRACE_MAX_MS = 48_000
 const REFUSED_REST_MS = 10
 const FETCH_BYTES_MAX = 8 * 1024 * 1024
 
@@ -42,6 +44,7 @@ export class MetadataFollower {
   /** Of the last record that is in the image; a fetch from the start says 0, as Kafka's own observers do. */
   #lastEpoch: Epoch = 0
   #leaderEpoch: Epoch = 0
+  #graceMs = FETCH_GRACE_MS
   #stopped = false
   #complainedAt: Offset = -1
   readonly #waiting: { readonly until: () => boolean; readonly resolve: () => void }[] = []
@@ -82,6 +85,8 @@ export class MetadataFollower {
       } catch (error) {
         if (!(error instanceof ChannelError) && !(error instanceof DecodeError)) throw error
         if (this.#stopped) return
+        if (error instanceof ChannelError && error.code === 'timed-out')
+          this.#graceMs = Math.min(2 * this.#graceMs, FETCH_GRACE_MAX_MS)
         if (error instanceof DecodeError) this.#complain(error)
         else log.debug({ reason: error.message }, 'the metadata log could not be read; trying again')
         await link.rest()
@@ -125,8 +130,9 @@ export class MetadataFollower {
           },
         ],
       },
-      FETCH_WAIT_MS + FETCH_GRACE_MS,
+      FETCH_WAIT_MS + this.#graceMs,
     )
+    this.#graceMs = Math.max(FETCH_GRACE_MS, this.#graceMs / 2)
     const partition = answer.responses[0]?.partitions[0]
     if (answer.errorCode !== ErrorCode.NONE || partition === undefined) {
       link.lookElsewhere()

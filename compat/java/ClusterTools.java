@@ -243,7 +243,7 @@ final class ClusterTools {
         var id = Integer.toString(voter.replicaId());
         var directory = voter.replicaDirectoryId().toString();
         call(QUORUM, "remove-controller", "--controller-id", id, "--controller-directory-id", directory).succeeds()
-            .says("Removed KRaft controller " + id + " with directory id " + directory);
+            .says("Removed\\s+KRaft controller " + id + " with directory id " + directory);
         Compat.until("it votes no more", () -> votes(voter.replicaId()) == 0, () -> {
             Thread.sleep(100);
             return null;

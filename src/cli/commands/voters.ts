@@ -11,7 +11,7 @@ import {
 import { ClientError, parseAddresses } from '#client/client.ts'
 import { wholeNumber } from '../arguments.ts'
 import { UsageError, wantsJson, withClient } from '../context.ts'
-import { type Cell, duration, print, printJson, table } from '../output.ts'
+import { type Cell, duration, print, printJson, remark, table } from '../output.ts'
 
 export function addVoters(cluster: Command): void {
   const voters = cluster.command('voters').description('show and change who votes in the quorum of controllers')
@@ -70,12 +70,13 @@ Start the node first, wait until it has caught up (tidemark cluster voters), the
     .addHelpText(
       'after',
       `
-Remove one before its machine goes for good: votes of the dead count in every majority.
+Remove one whose machine goes for good: votes of the dead count in every majority. Stop it first: a node that was
+started with --join votes again as long as it runs.
   tidemark cluster voters remove 4`,
     )
     .action(async (text: string, options: { directory?: string }, self: Command) => {
       const id = wholeNumber('the id')(text)
-      await withClient(self, async client => {
+      const runs = await withClient(self, async client => {
         const { voters } = await describeQuorum(client)
         const voter = quorumReplica(voters, id, options.directory, 'votes')
         if (!hasDirectory(voter)) throw fixedVoters()
@@ -83,11 +84,16 @@ Remove one before its machine goes for good: votes of the dead count in every ma
           // It voted a moment ago: a leader that removed itself could not say so any more.
           if (!(error instanceof ClientError) || error.code !== 'VOTER_NOT_FOUND') throw error
         })
+        return Date.now() - voter.lastFetchTimestamp < RUNS_MS
       })
       if (wantsJson(self)) printJson({ removed: id })
       else print(`node ${id} votes no more`)
+      if (runs) remark(`hint: node ${id} is running: if it was started with --join, it joins again until it is stopped`)
     })
 }
+
+/** Who fetched so lately is taken to run. */
+const RUNS_MS = 5000
 
 /** Voters without folders are those of a list in every node's configuration, which no request changes (KIP-853). */
 function fixedVoters(): ClientError {

@@ -100,11 +100,32 @@ export const EXPLAINED: readonly Explanation[] = [
     why: "a topic's partitions stand together; Kafka begins the topic again after another one: see responses[again]",
   },
   {
+    api: 'ListOffsets',
+    path: 'topics[].partitions[]',
+    left: 'present',
+    right: 'absent',
+    why: 'a topic that is named twice: Kafka gathers its partitions, we answer it twice: see topics[again]',
+  },
+  {
     api: 'OffsetDelete',
     path: 'topics[]',
     left: 'present',
     right: 'absent',
     why: 'a topic that there is not, without partitions: there is nothing to say',
+  },
+  {
+    api: 'OffsetCommit',
+    path: 'topics[]',
+    left: 'present',
+    right: 'absent',
+    why: 'a topic without partitions, by an id that nobody has: there is nothing to say',
+  },
+  {
+    api: 'AlterPartitionReassignments',
+    path: 'errorMessage',
+    left: 'a text',
+    right: 'null',
+    why: 'a request for no topic at all: a text beside no error',
   },
   {
     api: 'OffsetForLeaderEpoch',

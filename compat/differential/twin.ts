@@ -103,6 +103,7 @@ export class Twin {
     count: number,
     body: Body<Q>,
     from = 0,
+    fits: (body: InputOf<Q>) => boolean = () => true,
   ): Promise<void> {
     const versions = this.versionsOf(api, from)
     if (versions.length === 0) {
@@ -113,7 +114,7 @@ export class Twin {
     for (let i = 0; i < count; i++) {
       const version = this.random.pick(versions)
       const varied = mutate(this.random, api.request, version, bodies) as [InputOf<Q>, InputOf<Q>] | undefined
-      if (varied === undefined) continue
+      if (varied === undefined || !varied.every(fits)) continue
       try {
         await this.#exchange(api, version, varied, 'varied')
       } catch (error) {

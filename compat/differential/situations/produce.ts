@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { API } from '#protocol/apis.ts'
+import type { InputOf } from '#protocol/schema.ts'
 import * as batch from '#records/batch.ts'
 import { pick, type Twin } from '../twin.ts'
 import {
@@ -117,7 +118,7 @@ async function requests(twin: Twin): Promise<void> {
     replicaId: -1,
     topics: [{ name: 'p-plain-2', partitions: [0, 1].map(partitionIndex => ({ partitionIndex, timestamp: -1 })) }],
   })
-  await twin.vary(API.Produce, 250, side => ({
+  const varied = (side: 0 | 1) => ({
     acks: -1,
     timeoutMs: 20_000,
     topicData: [
@@ -130,9 +131,24 @@ async function requests(twin: Twin): Promise<void> {
         ],
       },
     ],
-  }))
+  })
+  await twin.vary(API.Produce, 250, varied, 0, keepsLogsAlike)
   // A request with a transactional id for records that are in none.
   await twin.call(API.Produce, 9, { ...produceRequest('p-plain-2', records), transactionalId: 'p-tx' })
+}
+
+/**
+ * What both take or both refuse, or every offset that follows would differ: a partition named twice, of whose batches one
+ * is bad, is refused by Kafka wholly, and so is a request with one transactional batch, by who does not serve transactions
+ * that batch alone.
+ */
+function keepsLogsAlike({ topicData = [] }: InputOf<typeof API.Produce.request>): boolean {
+  const partitions = topicData.flatMap(({ name, topicId, partitionData = [] }) =>
+    partitionData.map(({ index, records }) => ({ key: `${name ?? topicId}:${index ?? 0}`, records })),
+  )
+  const isPlain = ({ records }: (typeof partitions)[number]) =>
+    !Buffer.isBuffer(records) || records.length < batch.BATCH_OVERHEAD || !isTransactional(records)
+  return partitions.every(isPlain) && new Set(partitions.map(({ key }) => key)).size === partitions.length
 }
 
 async function limits(twin: Twin): Promise<void> {

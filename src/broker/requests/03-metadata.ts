@@ -39,7 +39,8 @@ export function metadata(broker: Broker): ServedApi {
         ? await describeAll(broker, [...image.topics.values()], pieces)
         : await describeAsked(broker, request, call.apiVersion, pieces)
       if (request.includeTopicAuthorizedOperations) {
-        for (const topic of topics) topic.topicAuthorizedOperations = TOPIC_OPERATIONS
+        // Of an id that nobody has, nobody knows.
+        for (const topic of topics) if (topic.name !== null) topic.topicAuthorizedOperations = TOPIC_OPERATIONS
       }
       return {
         brokers: broker.endpointsFor(call.caller),

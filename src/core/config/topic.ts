@@ -409,6 +409,17 @@ export function resolveTopic(overrides: ReadonlyMap<string, string>, broker: Bro
   }
 }
 
+/** Where none of them is set, the rules between several settings are those of what the topic inherits. */
+const RULED_TOGETHER = ['min.compaction.lag.ms', 'max.compaction.lag.ms', 'remote.storage.enable']
+/** Some ten thousand topics may be altered in one request. */
+const inheritedOf = new WeakMap<BrokerConfigs, TopicConfig>()
+
+function inherited(broker: BrokerConfigs): TopicConfig {
+  const config = inheritedOf.get(broker) ?? resolveTopic(new Map(), broker)
+  inheritedOf.set(broker, config)
+  return config
+}
+
 /**
  * Checks all overrides of one topic, as they would stand, each by itself and together. `before` are those that stand now:
  * leaving the tier depends on being in it. All problems, not the first only; each is INVALID_CONFIG.
@@ -420,7 +431,8 @@ export function validateTopicConfigs(
 ): ConfigProblem[] {
   const problems = validateEach('topic', TOPIC_CONFIGS, entries)
   if (problems.length > 0) return problems
-  const config = resolveTopic(entries, broker)
+  const together = RULED_TOGETHER.some(name => entries.has(name) || before.has(name))
+  const config = together ? resolveTopic(entries, broker) : inherited(broker)
   const { minCompactionLagMs, maxCompactionLagMs } = config
   if (minCompactionLagMs > maxCompactionLagMs)
     problems.push({

@@ -94,7 +94,12 @@ export function electLeaders(
 ): { records: MetadataRecord[]; response: InputOf<typeof ElectLeadersResponse> } {
   const { electionType, topicPartitions } = request
   if (electionType !== PREFERRED && electionType !== UNCLEAN) {
-    return { records: [], response: { errorCode: ErrorCode.INVALID_REQUEST, replicaElectionResults: [] } }
+    const { errorCode, errorMessage } = failed(ErrorCode.INVALID_REQUEST)
+    const replicaElectionResults = (topicPartitions ?? []).map(({ topic, partitions }) => ({
+      topic,
+      partitionResult: partitions.map(partitionId => ({ partitionId, errorCode, errorMessage })),
+    }))
+    return { records: [], response: { errorCode, replicaElectionResults } }
   }
   const records: MetadataRecord[] = []
   const one = (name: string, topic: TopicImage | undefined, partitionId: number) => ({

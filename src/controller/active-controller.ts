@@ -34,6 +34,8 @@ export interface ActiveControllerOptions {
   readonly bootstrap: Bootstrap
   /** What this controller registers itself with. */
   readonly registration: () => ControllerRegistrationRequest
+  /** That is committed. */
+  readonly registered: () => void
   /** Something was appended, or a deadline may have changed. */
   readonly appended: () => void
   /** Commands are taken from now on. */
@@ -122,9 +124,9 @@ export class ActiveController implements SnapshotSource {
     const term = this.#term
     if (term === undefined) return
     this.#term = undefined
-    const { nextOffset, highWatermark, lastTimestamp } = term
+    const { nextOffset, lastTimestamp } = term
     term.end()
-    this.#options.standby.giveBack(nextOffset, highWatermark, lastTimestamp)
+    this.#options.standby.giveBack(nextOffset, this.#options.quorum().highWatermark, lastTimestamp)
   }
 
   state(): SnapshotState | undefined {
@@ -181,7 +183,8 @@ export class ActiveController implements SnapshotSource {
     const request = this.#options.registration()
     const known = term.machine?.image.controllers.get(request.controllerId)
     if (known?.incarnationId !== request.incarnationId) {
-      term.submit<'register-controller'>({ kind: 'register-controller', request, version: 0 }).catch(ignore)
+      const command = { kind: 'register-controller', request, version: 0 } as const
+      term.submit<'register-controller'>(command).then(this.#options.registered, ignore)
     }
     appended()
   }

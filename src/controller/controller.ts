@@ -103,6 +103,7 @@ export class Controller {
       features: this.features,
       bootstrap,
       registration: () => this.#registrationRequest(),
+      registered: () => this.#registration.done(),
       appended: () => {
         this.#snapshots.consider(this.#active)
         this.#arm()
@@ -432,7 +433,6 @@ export class Controller {
 
   /** Commands are taken from now on. */
   #begun(): void {
-    this.#registration.done()
     this.#watch.begin()
     this.#settle()
     this.#arm()

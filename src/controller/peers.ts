@@ -118,7 +118,8 @@ export class Peers {
 
   async #connect(address: Address): Promise<Channel> {
     const { world, nodeId, connectTimeoutMs } = this.#options
-    const channel = await Channel.connect(world, address, { clientId: `raft-${nodeId}`, connectTimeoutMs })
+    const options = { clientId: `raft-${nodeId}`, connectTimeoutMs, requestTimeoutMs: connectTimeoutMs }
+    const channel = await Channel.connect(world, address, options)
     await channel.negotiate()
     if (this.#closed) channel.close()
     return channel

@@ -380,9 +380,9 @@ export class Quorum {
     if (this.#stopped) return
     this.#logFellBack()
     this.step({ kind: 'storage-failed', of })
-    this.#options.host.failed(error)
     if (this.#isAiling) return
     this.#isAiling = true
+    this.#options.host.failed(error)
     this.#lookAfter()
   }
 

@@ -39,7 +39,7 @@ export class Registration {
     })
   }
 
-  /** This node leads, and writes its own record. */
+  /** The record is there: this node wrote it itself while it led. */
   done(): void {
     this.#done = true
   }

@@ -56,6 +56,10 @@ export class Client {
   readonly channel: Channel
   epoch = -1
   clusterId = CLUSTER_ID
+  brokerId = 1
+  listens: Address = { host: 'localhost', port: 9092 }
+  /** As which it fetches. */
+  replicaId = 7
   /** Of the quorum, as the last answer told. */
   leaderEpoch = 0
 
@@ -70,12 +74,13 @@ export class Client {
   }
 
   async register(incarnationId = 'AAAAAAAAAAAAAAAAAAAABQ', clusterId = this.clusterId, directoryId = DIRECTORY_ID) {
+    const { brokerId, listens } = this
     const finalized = (await this.channel.negotiate()).supportedFeatures
     const answer = await this.channel.ask(API.BrokerRegistration, {
-      brokerId: 1,
+      brokerId,
       clusterId,
       incarnationId,
-      listeners: [{ name: 'PLAINTEXT', host: 'localhost', port: 9092, securityProtocol: 0 }],
+      listeners: [{ name: 'PLAINTEXT', ...listens, securityProtocol: 0 }],
       features: finalized.map(({ name, minVersion, maxVersion }) => ({
         name,
         minSupportedVersion: minVersion,
@@ -89,9 +94,9 @@ export class Client {
   }
 
   heartbeat(currentMetadataOffset = this.epoch) {
-    const { epoch: brokerEpoch } = this
+    const { brokerId, epoch: brokerEpoch } = this
     return this.channel.ask(API.BrokerHeartbeat, {
-      brokerId: 1,
+      brokerId,
       brokerEpoch,
       currentMetadataOffset,
       wantFence: false,
@@ -112,7 +117,9 @@ export class Client {
       API.Fetch,
       {
         clusterId: this.clusterId,
-        ...(version === undefined || version >= 15 ? { replicaState: { replicaId: 7 } } : { replicaId: 7 }),
+        ...(version === undefined || version >= 15
+          ? { replicaState: { replicaId: this.replicaId } }
+          : { replicaId: this.replicaId }),
         maxWaitMs,
         minBytes: 1,
         maxBytes: 1_000_000,
@@ -146,7 +153,7 @@ export class Client {
     for (let position = 0, size = 1; position < size; ) {
       const answer = await this.channel.ask(API.FetchSnapshot, {
         clusterId: this.clusterId,
-        replicaId: 7,
+        replicaId: this.replicaId,
         maxBytes,
         topics: [
           {

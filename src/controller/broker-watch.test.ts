@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { FakeNode } from '#world/fake/fake-node.ts'
+import { Simulation } from '#world/fake/simulation.ts'
+import type { Listener } from '#world/world.ts'
+import type { Controller } from './controller.ts'
+import { QuorumRig } from './testing/quorum-rig.ts'
+import { Client, DIRECTORY_ID } from './testing/rig.ts'
+
+const ID = 9
+const INCARNATION = 'AAAAAAAAAAAAAAAAAAAABQ'
+
+function simulated(seed: number, run: (rig: QuorumRig, simulation: Simulation) => Promise<void>): Promise<void> {
+  const simulation = new Simulation(seed)
+  return simulation.run(run(new QuorumRig(simulation), simulation))
+}
+
+/** A broker with a listener that accepts and says nothing. */
+async function brokerOn(
+  machine: FakeNode,
+  controller: Controller,
+  id = ID,
+  directoryId = DIRECTORY_ID,
+): Promise<{ client: Client; listener: Listener }> {
+  const listener = await machine.world.network.listen({ host: machine.host, port: 9092 }, socket => socket.destroy())
+  const client = await Client.connect(machine.world, controller.address)
+  client.clusterId = controller.clusterId ?? ''
+  client.brokerId = id
+  client.listens = { host: machine.host, port: 9092 }
+  assert.equal((await client.register(INCARNATION, client.clusterId, directoryId)).errorCode, 0)
+  await client.heartbeat()
+  assert.equal(controller.image?.broker(id)?.fenced, false)
+  return { client, listener }
+}
+
+test('a broker whose process dies is fenced at once, one that only loses its connection is not', async () => {
+  await simulated(1, async (rig, simulation) => {
+    const controller = await rig.start(rig.add())
+    const machine = simulation.node('broker')
+    const { client } = await brokerOn(machine, controller)
+    client.channel.close()
+    await simulation.wait(1000)
+    assert.equal(controller.image?.broker(ID)?.fenced, false)
+    const again = await Client.connect(machine.world, controller.address)
+    again.brokerId = ID
+    again.epoch = client.epoch
+    await again.heartbeat()
+    machine.crash()
+    await rig.until(() => controller.image?.broker(ID)?.fenced === true, 'it is fenced', 200)
+    await rig.stopAll()
+  })
+})
+
+test('a machine that loses power is fenced when its session ends, not before', async () => {
+  await simulated(2, async (rig, simulation) => {
+    const controller = await rig.start(rig.add())
+    const machine = simulation.node('broker')
+    await brokerOn(machine, controller)
+    machine.powerCut()
+    await simulation.wait(8900)
+    assert.equal(controller.image?.broker(ID)?.fenced, false)
+    await rig.until(() => controller.image?.broker(ID)?.fenced === true, 'it is fenced', 300)
+    await rig.stopAll()
+  })
+})
+
+test('a broker that cannot be dialled and heartbeats on is not taken for dead a second time', async () => {
+  await simulated(3, async (rig, simulation) => {
+    const controller = await rig.start(rig.add())
+    const machine = simulation.node('broker')
+    const { client, listener } = await brokerOn(machine, controller)
+    await listener.close()
+    client.channel.close()
+    await rig.until(() => controller.image?.broker(ID)?.fenced === true, 'it is fenced', 200)
+    for (let life = 0; life < 2; life++) {
+      const again = await Client.connect(machine.world, controller.address)
+      again.brokerId = ID
+      again.epoch = client.epoch
+      await again.heartbeat()
+      assert.equal(controller.image?.broker(ID)?.fenced, false)
+      again.channel.close()
+      await simulation.wait(500)
+      assert.equal(controller.image?.broker(ID)?.fenced, false)
+    }
+    await rig.stopAll()
+  })
+})
+
+test('a broker that dies together with the active controller is fenced by the next one at once', async () => {
+  await simulated(4, async (rig, simulation) => {
+    rig.addStatic(3)
+    await rig.startAll()
+    const first = await rig.active()
+    const member = rig.memberOf(first)
+    const machine = simulation.node('broker')
+    await brokerOn(machine, first)
+    await brokerOn(member.machine, first, 8, 'Zk0hIgUxQzKOhJrA3TpVcQ')
+    await rig.caughtUp()
+    rig.crash(member)
+    const second = await rig.active()
+    await rig.until(() => second.image?.broker(8)?.fenced === true, 'it is fenced', 1000)
+    assert.equal(second.image?.broker(ID)?.fenced, false)
+    await rig.stopAll()
+  })
+})
+
+test('the broker beside a controller follows the log there, whoever leads, and learns of a new leader at once', async () => {
+  await simulated(5, async (rig, simulation) => {
+    rig.addStatic(3, { snapshotBytes: 1500 })
+    await rig.startAll()
+    const active = await rig.active()
+    const broker = await Client.connect(simulation.node('broker').world, active.address)
+    broker.clusterId = active.clusterId ?? ''
+    await broker.register()
+    await broker.heartbeat()
+    for (let index = 0; index < 30; index++) await broker.createTopic(`topic-${index}`)
+    await rig.caughtUp()
+    const other = rig.running.find(each => each !== active) as Controller
+    const beside = await Client.connect(rig.memberOf(other).machine.world, other.address)
+    beside.clusterId = active.clusterId ?? ''
+    beside.replicaId = other.nodeId
+    assert.equal((await beside.follow()).topics.size, 30)
+    // Anybody else is sent to the leader.
+    const stranger = await Client.connect(simulation.node('broker').world, other.address)
+    stranger.clusterId = active.clusterId ?? ''
+    stranger.leaderEpoch = active.epoch
+    assert.equal((await stranger.fetch(0, 0)).errorCode, 6)
+
+    beside.leaderEpoch = active.epoch
+    const waiting = beside.fetch(other.highWatermark, active.epoch, 60_000)
+    await broker.createTopic('news')
+    assert.ok(((await waiting).records?.length ?? 0) > 0)
+    const { epoch } = active
+    const next = beside.fetch(other.highWatermark, epoch, 60_000)
+    rig.crash(rig.memberOf(active))
+    assert.notEqual((await next).currentLeader.leaderId, active.nodeId)
+    await rig.stopAll()
+  })
+})

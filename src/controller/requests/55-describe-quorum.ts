@@ -60,15 +60,20 @@ export function describeQuorum(controller: Controller): ServedApi {
   })
 }
 
-/** Where the voters are reached, as far as that is known. */
+/** Where the voters are reached, as far as that is known; other controllers where they registered, so that they can be added. */
 function nodesOf(controller: Controller) {
   const { nodeId: ownId, endpoint, listenerName: name, voters } = controller
-  return voters.flatMap(({ id: nodeId, endpoints }) => {
+  const others = [...(controller.image?.controllers.values() ?? [])].flatMap(({ id, endPoints }) => {
+    const listeners = endPoints.filter(each => each.name === name).map(({ host, port }) => ({ name, host, port }))
+    return listeners.length === 0 || voters.some(voter => voter.id === id) ? [] : [{ nodeId: id, listeners }]
+  })
+  const known = voters.flatMap(({ id: nodeId, endpoints }) => {
     if (nodeId === ownId) return [{ nodeId, listeners: [endpoint] }]
     const address = controller.addressOf(nodeId)
     if (endpoints.length > 0) return [{ nodeId, listeners: endpoints }]
     return address === undefined ? [] : [{ nodeId, listeners: [{ name, host: address.host, port: address.port }] }]
   })
+  return [...known, ...others]
 }
 
 function replicaState(

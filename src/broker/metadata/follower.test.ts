@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { type MetadataRecord, metadataRecord } from '#core/metadata/record.ts'
+import { Simulation } from '#world/fake/simulation.ts'
 import { MetadataFollower } from './follower.ts'
 import { batchOf, ControllerDouble } from './testing/controller-double.ts'
 
@@ -9,13 +10,15 @@ const METADATA_VERSION = 30
 
 /** A follower beside a controller whose log is the test's. */
 class Rig extends ControllerDouble {
+  readonly simulation: Simulation
   readonly changes: MetadataDelta[] = []
   /** How long the broker takes to act on a change. */
   actsMs = 0
   readonly follower: MetadataFollower
 
-  constructor(seed: number) {
-    super(seed)
+  constructor(simulation: Simulation) {
+    super(simulation.node('controller'), simulation.node('broker'))
+    this.simulation = simulation
     const { world } = this.asking
     this.follower = new MetadataFollower({
       nodeId: 4,
@@ -42,7 +45,7 @@ class Rig extends ControllerDouble {
 
 function followerTest(name: string, body: (rig: Rig) => Promise<void>): void {
   test(name, async () => {
-    const rig = new Rig(11)
+    const rig = new Rig(new Simulation(11))
     await rig.simulation.run(
       (async () => {
         const server = await rig.listen()

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Server } from '#network/server.ts'
 import type { ErrorName } from '#protocol/errors.ts'
+import { Simulation } from '#world/fake/simulation.ts'
 import type { MetadataFollower } from './follower.ts'
 import { BrokerLifecycle } from './lifecycle.ts'
 import { ControllerDouble } from './testing/controller-double.ts'
@@ -10,12 +11,14 @@ const HEARTBEAT_MS = 1000
 
 /** A broker's life beside a controller that does as it is told; the follower has caught up when the test says so. */
 class Rig extends ControllerDouble {
+  readonly simulation: Simulation
   appliedOffset = 100
   readonly lifecycle: BrokerLifecycle
   readonly #whenApplied: (() => void)[] = []
 
-  constructor(seed: number) {
-    super(seed)
+  constructor(simulation: Simulation) {
+    super(simulation.node('controller'), simulation.node('broker'))
+    this.simulation = simulation
     const rig = this
     const follower = {
       get appliedOffset() {
@@ -55,7 +58,7 @@ class Rig extends ControllerDouble {
 
 function lifeTest(name: string, body: (rig: Rig, server: Server) => Promise<void>): void {
   test(name, async () => {
-    const rig = new Rig(7)
+    const rig = new Rig(new Simulation(7))
     await rig.simulation.run(
       (async () => {
         const server = await rig.listen()
@@ -123,7 +126,7 @@ lifeTest('a broker that stops waits until its leaders are elsewhere, and no long
   await rig.lifecycle.start()
   const { clock } = rig.asking.world
   const begun = clock.monotonic()
-  rig.asking.after(3_000_000, () => {
+  rig.asking.world.clock.after(3000, () => {
     rig.shouldShutDown = true
   })
   await rig.lifecycle.leave(30_000)

@@ -8,19 +8,23 @@ import { type ServedApi, type Service, serve, service } from '#network/service.t
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import { BatchBuilder } from '#records/builder.ts'
-import type { FakeNode } from '#world/fake/fake-node.ts'
-import { Simulation } from '#world/fake/simulation.ts'
+import type { World } from '#world/world.ts'
 import { ControllerLink } from '../controller-link.ts'
 import { Controllers } from '../controllers.ts'
 
 const PORT = 9093
 const LEADER_EPOCH = 3
 
+/** A machine of the simulation. */
+interface Machine {
+  readonly host: string
+  readonly world: World
+}
+
 /** What a controller says, as the test has it, and what it was asked. */
 export class ControllerDouble {
-  readonly simulation: Simulation
-  readonly machine: FakeNode
-  readonly asking: FakeNode
+  readonly machine: Machine
+  readonly asking: Machine
   readonly controllers: Controllers
   readonly link: ControllerLink
   /** Answers of the next registrations and heartbeats; when there are no more, all is well. */
@@ -40,10 +44,9 @@ export class ControllerDouble {
   /** One that answers fetches below its end. */
   snapshot: { readonly endOffset: number; readonly bytes: Buffer } | undefined
 
-  constructor(seed: number) {
-    this.simulation = new Simulation(seed)
-    this.machine = this.simulation.node('controller')
-    this.asking = this.simulation.node('broker')
+  constructor(machine: Machine, asking: Machine) {
+    this.machine = machine
+    this.asking = asking
     this.controllers = new Controllers([{ host: this.machine.host, port: PORT }], 'CONTROLLER')
     const { world } = this.asking
     this.link = new ControllerLink(world, this.controllers, 'test', world.log)

@@ -156,7 +156,7 @@ function kafkaCommand(dir: string, more: Settings): string[] {
 }
 
 /** A port whose successor is free as well: the peer's controller takes it. Below the ports that clients are given. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = 21_000 + Math.floor(Math.random() * 10_000)
     if ((await isFree(port)) && (await isFree(port + 1))) return port

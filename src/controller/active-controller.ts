@@ -1,5 +1,5 @@
 import { assert } from '#base/assert.ts'
-import type { Millis, Offset } from '#base/units.ts'
+import type { Millis, NodeId, Offset } from '#base/units.ts'
 import { uuidFromRandom } from '#base/uuid.ts'
 import { ControllerMachine } from '#core/metadata/controller.ts'
 import type { ControllerOptions } from '#core/metadata/controller-state.ts'
@@ -20,7 +20,7 @@ import type { SnapshotSource } from './snapshot-taker.ts'
 import type { Standby } from './standby.ts'
 import { type AnswerOf, type CommandKind, type CommandOf, NotControllerError, Term } from './term.ts'
 
-const RETRY_MS: Millis = 1000
+const RETRY_MS: Millis = 200
 
 export interface ActiveControllerOptions {
   readonly world: World
@@ -97,7 +97,7 @@ export class ActiveController implements SnapshotSource {
     this.#term = term
     const records = [leaderChangeRecord(config.nodeId, lead.voters, lead.grantingVoters)]
     if (isNew && quorum.kraftVersion > 0) {
-      const self = soleVoter(config.nodeId, config.directoryId, quorum.endpoints)
+      const self = soleVoter(config.nodeId, config.directoryId, quorum.exchanges.endpoints)
       records.push(kraftVersionRecord(quorum.kraftVersion), votersRecord([self]))
     }
     log.beginEpoch(epoch)
@@ -166,7 +166,7 @@ export class ActiveController implements SnapshotSource {
       configs,
       sessionTimeoutMs,
       leaderBalanceIntervalMs,
-      voterIds: () => this.#options.quorum().voters.map(({ id }) => id),
+      voterIds: () => this.#voterIds,
     }
     term.activate(new ControllerMachine(options, image))
     this.#begin(term, start === 0)
@@ -192,31 +192,48 @@ export class ActiveController implements SnapshotSource {
   /**
    * The first leader of a quorum that nobody gave an id draws it. The id is stored once its record is committed, and so
    * known to every leader that may come; a leader that finds no record can draw another, as nobody has stored the first.
+   * Where a voter belongs to a cluster already, which it tells when it asks something, that is the one.
    */
   async #foundCluster(term: Term, start: Offset): Promise<void> {
     const { log, world, config } = this.#options
-    const quorum = this.#options.quorum()
+    const { exchanges } = this.#options.quorum()
     let id: string | undefined
-    while (config.cluster.id === undefined) {
+    while (config.cluster.id === undefined && !term.isOver) {
       try {
-        id ??= await this.#recordedClusterId(start)
-        if (term.isOver) return
+        id ??= exchanges.membership.heardOf ?? (await this.#recordedClusterId(start))
         if (id === undefined && log.startOffset === 0 && log.latestSnapshot === undefined) {
-          id = uuidFromRandom(into => world.random.fill(into))
-          term.control(log.appendValue(term.epoch, clusterRecord(id)))
-        }
-        if (id === undefined) await quorum.askForCluster()
-        else {
+          id = await this.#drawClusterId(term, start === 0)
+        } else if (id === undefined) await exchanges.askForCluster(this.#voterIds)
+        if (id !== undefined) {
           await term.whenCommitted()
-          await quorum.found(id)
+          await exchanges.membership.found(id)
         }
-        return
       } catch (error) {
         if (!isWorlds(error)) throw error
       }
-      await new Promise<void>(resolve => world.clock.after(RETRY_MS, resolve))
-      if (term.isOver) return
+      if (config.cluster.id === undefined) await new Promise<void>(resolve => world.clock.after(RETRY_MS, resolve))
     }
+  }
+
+  /** Undefined where a voter, who may be silent now unless all had to vote, belongs to a cluster of which it is to tell. */
+  async #drawClusterId(term: Term, allAreThere: boolean): Promise<string | undefined> {
+    const { log, world } = this.#options
+    const { exchanges } = this.#options.quorum()
+    const id = uuidFromRandom(into => world.random.fill(into))
+    for (const voterId of this.#voterIds) {
+      try {
+        if (await exchanges.isRefused(id, voterId)) return undefined
+      } catch (error) {
+        if (!(error instanceof ChannelError) || allAreThere) throw error
+      }
+    }
+    if (term.isOver) return undefined
+    term.control(log.appendValue(term.epoch, clusterRecord(id)))
+    return id
+  }
+
+  get #voterIds(): readonly NodeId[] {
+    return this.#options.quorum().voters.map(({ id }) => id)
   }
 
   async #recordedClusterId(upTo: Offset): Promise<string | undefined> {

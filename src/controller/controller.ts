@@ -151,7 +151,7 @@ export class Controller {
     this.#registration = new Registration({
       clock,
       logger,
-      peers: this.#quorum.peers,
+      peers: this.#quorum.exchanges.peers,
       request: () => this.#registrationRequest(),
       leader: () => (this.leaderId === config.nodeId ? -1 : this.leaderId),
       timeoutMs: this.#quorum.requestTimeoutMs,
@@ -216,9 +216,12 @@ export class Controller {
   }
 
   /** Whether what somebody else belongs to is another cluster, as far as both know. */
-  isForeign(clusterId: string | null): boolean {
+  isForeign(clusterId: string | null, from?: NodeId): boolean {
     const { id } = this.#config.cluster
-    return clusterId !== null && clusterId !== '' && id !== undefined && clusterId !== id
+    if (clusterId === null || clusterId === '') return false
+    if (id !== undefined) return clusterId !== id
+    if (this.voters.some(voter => voter.id === from)) this.#quorum.exchanges.membership.heard(clusterId)
+    return false
   }
 
   get features(): ReadonlyMap<string, FeatureRange> {
@@ -285,7 +288,7 @@ export class Controller {
 
   /** Where a controller of the quorum is reached. */
   addressOf(id: NodeId): Address | undefined {
-    return id === this.nodeId ? this.endpoint : this.#quorum.peers.addressOf(id)
+    return id === this.nodeId ? this.endpoint : this.#quorum.exchanges.peers.addressOf(id)
   }
 
   /** For the field that names the leader's address in answers; empty while none is known. */
@@ -298,7 +301,7 @@ export class Controller {
   /** A controller told where it is reached. */
   learn(id: NodeId, endpoints: readonly VoterEndpoint[]): void {
     const found = endpoints.find(({ name }) => name === this.listenerName) ?? endpoints[0]
-    if (found !== undefined) this.#quorum.peers.learn(id, found)
+    if (found !== undefined) this.#quorum.exchanges.peers.learn(id, found)
   }
 
   /** Voters and observers with times on the wall clock, -1 for never. */

@@ -394,20 +394,22 @@ export class MetadataLog implements LogView {
   }
 
   /**
-   * The log begins anew at a snapshot that came from the leader; all that was here before is gone. False, and nothing has
-   * changed, when it is not whole.
+   * What came from the leader is a snapshot from now on; `restartAt` must follow. False, and nothing has changed, when it is
+   * not whole.
    *
    * A crash in between: the snapshot is there and the log is not yet cut; `open` sees by offset or epoch that it does not
    * go on from it.
    */
-  async restartAt(incoming: IncomingSnapshot): Promise<boolean> {
+  async install(incoming: IncomingSnapshot): Promise<boolean> {
     if (!isWholeSnapshot(await this.#snapshots.read(incoming))) return false
-    const { id } = incoming
     await this.#snapshots.install(incoming)
-    await this.#synced.lower(id.endOffset)
+    return true
+  }
+
+  /** The log begins anew at a snapshot; all that was here before is gone. May be done again when it failed. */
+  async restartAt(id: SnapshotId): Promise<void> {
     await this.#log.truncateFullyAndStartAt(id.endOffset)
     await this.#snapshots.keepOnly(id)
-    return true
   }
 
   async close(): Promise<void> {

@@ -1,26 +1,21 @@
 import { assert, unreachable } from '#base/assert.ts'
 import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
-import type { RaftAnswer, RaftEffect, RaftEvent, RaftPeer, RaftRequest } from '#core/raft/messages.ts'
+import type { RaftAnswer, RaftEffect, RaftEvent } from '#core/raft/messages.ts'
 import { RAFT_TIMING, type RaftTiming } from '#core/raft/options.ts'
 import type { QuorumState, ReplicaProgress, Voter, VoterEndpoint } from '#core/raft/quorum.ts'
 import { Raft } from '#core/raft/raft.ts'
-import { type Channel, ChannelError } from '#network/channel.ts'
 import type { Caller } from '#network/service.ts'
-import { API } from '#protocol/apis.ts'
-import { ErrorCode } from '#protocol/errors.ts'
 import { batchesOf } from '#records/batch.ts'
 import { StorageError } from '#storage/storage-error.ts'
-import { type Address, type Logger, type World, WorldError } from '#world/world.ts'
+import { type Logger, type World, WorldError } from '#world/world.ts'
+import { CatchUp } from './catch-up.ts'
 import type { ControllerConfig } from './config.ts'
 import { kraftVersionRecord, votersRecord } from './control-records.ts'
-import { type Asker, ExchangeError, exchange } from './exchange.ts'
-import type { FollowedRecords } from './followed.ts'
+import { Exchanges } from './exchanges.ts'
 import { type Appended, type MetadataLog, noteQuorum } from './metadata-log.ts'
-import { Peers } from './peers.ts'
 import { staticVoters } from './quorum-error.ts'
 import type { QuorumHistory } from './quorum-history.ts'
 import { writeQuorumState } from './quorum-state.ts'
-import { downloadSnapshot } from './snapshot-download.ts'
 import type { Standby } from './standby.ts'
 
 const RETRY_MS = 1000
@@ -72,20 +67,16 @@ export class Quorum {
   readonly #options: QuorumOptions
   readonly #raft: Raft
   readonly #timing: RaftTiming
-  readonly #peers: Peers
+  readonly #exchanges: Exchanges
+  readonly #catchUp: CatchUp
   readonly #events: RaftEvent[] = []
   readonly #calls = new Map<number, (answer: RaftAnswer) => void>()
   #stepping = false
   #lastCall = 0
-  #endpoint: VoterEndpoint | undefined
-  /** The records that came with a fetch's answer, until raft has said what becomes of them. */
-  readonly #fetched = new Map<number, FollowedRecords>()
   /** The offset of the voters that raft was told last. */
   #votersOffset: Offset
   #storing: Promise<unknown> = Promise.resolve()
-  #joining: Promise<void> | undefined
   #isAiling = false
-  readonly #complained = new Set<string>()
   #handedOver: (() => void) | undefined
   #stopped = false
 
@@ -115,13 +106,27 @@ export class Quorum {
       timing: this.#timing,
       draw: () => world.random.fraction(),
     })
-    this.#peers = new Peers({
+    const { requestTimeoutMs } = this.#timing
+    this.#exchanges = new Exchanges({
       world,
-      nodeId: config.nodeId,
-      known: id => this.#recordedAddress(id),
-      anyone: () => this.#anyone(),
-      connectTimeoutMs: this.#timing.requestTimeoutMs,
-      gone: id => this.step({ kind: 'peer-gone', id }),
+      config,
+      logger: options.logger,
+      requestTimeoutMs,
+      voters: () => this.voters,
+      image: () => options.standby.image,
+      step: event => this.step(event),
+      failed: error => this.failed(error, 'state'),
+    })
+    this.#catchUp = new CatchUp({
+      world,
+      config,
+      logger: options.logger,
+      log,
+      exchanges: this.#exchanges,
+      follows: (leaderId, epoch) => this.leaderId === leaderId && this.epoch === epoch,
+      settled: options.settled,
+      failed: error => this.failed(error),
+      isStopped: () => this.#stopped,
     })
   }
 
@@ -141,13 +146,9 @@ export class Quorum {
     return this.#raft.voters
   }
 
-  /** Where the others reach this node. */
-  get endpoints(): readonly VoterEndpoint[] {
-    return this.#endpoint === undefined ? [] : [this.#endpoint]
-  }
-
-  get peers(): Peers {
-    return this.#peers
+  /** With the other controllers. */
+  get exchanges(): Exchanges {
+    return this.#exchanges
   }
 
   get requestTimeoutMs(): Millis {
@@ -164,7 +165,7 @@ export class Quorum {
 
   /** `endpoint` is where the others reach this node. */
   start(endpoint: VoterEndpoint): void {
-    this.#endpoint = endpoint
+    this.#exchanges.endpoints = [endpoint]
     this.step({ kind: 'start', endpoints: [endpoint] })
   }
 
@@ -186,7 +187,7 @@ export class Quorum {
       for (let next = this.#events.shift(); next !== undefined && !this.#stopped; next = this.#events.shift()) {
         const effects = this.#raft.step(next, this.#options.world.clock.monotonic())
         for (const effect of effects) this.#perform(effect)
-        if (next.kind === 'answered') this.#fetched.delete(next.request)
+        if (next.kind === 'answered') this.#exchanges.forget(next.request)
       }
     } finally {
       this.#stepping = false
@@ -233,7 +234,7 @@ export class Quorum {
       this.step({ kind: 'stop' })
     })
     this.#stopped = true
-    this.#peers.close()
+    this.#exchanges.peers.close()
     await this.#storing.catch(() => {})
   }
 
@@ -243,7 +244,7 @@ export class Quorum {
         this.#storeState(effect.state)
         return
       case 'send':
-        void this.#send(effect.request, effect.to, effect.message)
+        void this.#exchanges.send(effect.request, effect.to, effect.message)
         return
       case 'answer': {
         const answer = this.#calls.get(effect.call)
@@ -311,7 +312,7 @@ export class Quorum {
 
   #append(request: number): void {
     const { log, history, standby } = this.#options
-    const records = this.#fetched.get(request)
+    const records = this.#exchanges.recordsOf(request)
     assert(records !== undefined, 'raft takes the records of the answer that it was told of')
     const { bytes, endOffset } = records
     const from = log.nextOffset
@@ -350,7 +351,7 @@ export class Quorum {
     const { voters, offset } = history.voters ?? { voters: staticVoters(config, history), offset: -1 }
     if (offset === this.#votersOffset) return
     this.#votersOffset = offset
-    this.#peers.forget(voters.map(({ id }) => id))
+    this.#exchanges.peers.forget(voters.map(({ id }) => id))
     this.step({ kind: 'voters-changed', voters, offset })
   }
 
@@ -401,149 +402,16 @@ export class Quorum {
   }
 
   async #loadSnapshot({ id, leaderId, epoch }: Effect<'load-snapshot'>): Promise<void> {
-    const { log, history, standby, config, world, logger } = this.#options
-    const { nodeId, directoryId } = config
-    const stillFollows = (): boolean => this.#raft.epoch === epoch && this.#raft.leaderId === leaderId
-    try {
-      const channel = await this.#peers.channel(leaderId, 'fetch')
-      const incoming = await log.beginSnapshot(id)
-      try {
-        const { clusterId, requestTimeoutMs } = this.#asker()
-        const source = { clusterId, nodeId, directoryId, leaderEpoch: epoch, requestTimeoutMs }
-        await downloadSnapshot(channel, incoming, source, world.clock)
-        await this.#options.settled()
-        if (this.#stopped || !stillFollows())
-          throw new ExchangeError(ErrorCode.NOT_LEADER_OR_FOLLOWER, 'the leader is another one')
-        if (!(await log.restartAt(incoming))) throw new ExchangeError(ErrorCode.CORRUPT_MESSAGE, 'it is damaged')
-      } catch (error) {
-        if (log.latestSnapshot?.endOffset !== id.endOffset) await incoming.file.close()
-        throw error
-      }
-      const folded = await log.fold(0)
-      history.restart(folded.history)
-      standby.restart(folded)
-      this.#votersOffset = Number.NaN
-      this.votersChanged()
-      logger.info({ ...id, leaderId, bytes: incoming.size }, 'this controller was far behind and begins at a snapshot')
-      this.step({ kind: 'snapshot-loaded', id })
-    } catch (error) {
-      if (isStorage(error)) this.failed(error)
-      else if (!(error instanceof ChannelError) && !(error instanceof ExchangeError)) throw error
-      logger.warn(
-        { ...id, leaderId, reason: error.message },
-        'a snapshot of the metadata could not be had from the leader',
-      )
+    const { history, standby } = this.#options
+    const folded = await this.#catchUp.load(id, leaderId, epoch)
+    if (folded === undefined) {
       this.step({ kind: 'snapshot-failed', id })
+      return
     }
+    history.restart(folded.history)
+    standby.restart(folded)
+    this.#votersOffset = Number.NaN
+    this.votersChanged()
+    this.step({ kind: 'snapshot-loaded', id })
   }
-
-  // -- the other controllers
-
-  #asker(): Asker {
-    const { config } = this.#options
-    return {
-      nodeId: config.nodeId,
-      clusterId: config.cluster.id ?? null,
-      endpoints: this.endpoints,
-      requestTimeoutMs: this.#timing.requestTimeoutMs,
-    }
-  }
-
-  async #send(request: number, to: RaftPeer, message: RaftRequest): Promise<void> {
-    try {
-      const channel = await this.#channelFor(to, message)
-      if (message.kind === 'fetch') await this.#joinCluster(channel)
-      const { response, records, nodes } = await exchange(channel, message, this.#asker())
-      for (const { nodeId, host, port } of nodes) this.#peers.learn(nodeId, { host, port })
-      if (records !== undefined) this.#fetched.set(request, records)
-      this.step({ kind: 'answered', request, response })
-    } catch (error) {
-      const refused = error instanceof ChannelError && error.code === 'refused'
-      if (error instanceof ExchangeError) this.#complain(to, error)
-      else if (isStorage(error)) this.failed(error)
-      else if (!(error instanceof ChannelError)) throw error
-      this.step({ kind: 'unanswered', request, refused })
-    }
-  }
-
-  #channelFor(to: RaftPeer, message: RaftRequest): Promise<Channel> {
-    if (message.kind === 'kraft-range') {
-      const address = this.#ofOurListener(message.voter.endpoints)
-      if (address !== undefined) return this.#peers.channelTo(address)
-    }
-    return this.#peers.channel(to, message.kind === 'fetch' ? 'fetch' : 'control')
-  }
-
-  /** Said once for each reason: it is tried again and again. */
-  #complain(to: RaftPeer, { message, errorCode }: ExchangeError): void {
-    const { logger, config } = this.#options
-    const key = `${to} ${errorCode}`
-    if (this.#complained.has(key)) return
-    this.#complained.add(key)
-    const why =
-      errorCode === ErrorCode.INCONSISTENT_CLUSTER_ID
-        ? `another controller belongs to another cluster than this node (${config.cluster.id}), so they do not work together. Check controller.quorum.voters or controller.quorum.bootstrap.servers, or whether this node's folders are of another cluster`
-        : 'another controller gave an answer that cannot be used'
-    logger.warn({ peer: to, reason: message }, why)
-  }
-
-  /** A node that belongs to no cluster yet belongs to the one whose log it begins to follow. */
-  async #joinCluster(channel: Channel): Promise<void> {
-    const { cluster } = this.#options.config
-    if (cluster.id !== undefined || channel.versionFor(API.DescribeCluster.request) === undefined) return
-    const timeoutMs = this.#timing.requestTimeoutMs
-    const { clusterId } = await channel.ask(API.DescribeCluster, { endpointType: CONTROLLERS }, { timeoutMs })
-    if (clusterId !== '') await this.found(clusterId)
-  }
-
-  /** A leader that belongs to no cluster, though its log is one's, asks the others. */
-  async askForCluster(): Promise<void> {
-    for (const { id } of this.#raft.voters) {
-      if (id === this.#options.config.nodeId) continue
-      await this.#joinCluster(await this.#peers.channel(id, 'control'))
-    }
-  }
-
-  /** Stores which cluster this node belongs to, once. */
-  async found(clusterId: string): Promise<void> {
-    const { config, logger } = this.#options
-    if (config.cluster.id !== undefined) return
-    this.#joining ??= config.cluster.found(clusterId).finally(() => {
-      this.#joining = undefined
-    })
-    await this.#joining
-    logger.info({ clusterId: config.cluster.id }, 'this node belongs to a cluster now')
-  }
-
-  /** Where the log or the configuration says that a node is reached. */
-  #recordedAddress(id: NodeId): Address | undefined {
-    const { config, standby } = this.#options
-    const voter = this.#raft.voters.find(each => each.id === id)
-    const recorded = voter === undefined ? undefined : this.#ofOurListener(voter.endpoints)
-    const configured = config.voters?.find(each => each.id === id)
-    if (recorded !== undefined || configured !== undefined) return recorded ?? configured
-    return this.#ofOurListener(standby.image?.controllers.get(id)?.endPoints ?? [])
-  }
-
-  #ofOurListener(endpoints: readonly VoterEndpoint[]): VoterEndpoint | undefined {
-    const { name } = this.#options.config.listener
-    return endpoints.find(endpoint => endpoint.name === name) ?? endpoints[0]
-  }
-
-  #anyone(): readonly Address[] {
-    const { config } = this.#options
-    const configured = [
-      ...(config.bootstrapServers ?? []),
-      ...(config.voters ?? []).filter(({ id }) => id !== config.nodeId),
-    ]
-    if (configured.length > 0) return configured
-    const others = this.#raft.voters.filter(({ id }) => id !== config.nodeId)
-    return others.flatMap(({ id }) => this.#peers.addressOf(id) ?? [])
-  }
-}
-
-const CONTROLLERS = 2
-
-function isStorage(error: unknown): error is StorageError | WorldError {
-  return error instanceof StorageError || error instanceof WorldError
 }

@@ -119,10 +119,11 @@ export class Snapshots {
 
   /** Deletes all but one: they lead nowhere, as the log begins there. */
   async keepOnly({ endOffset, epoch }: SnapshotId): Promise<void> {
-    for (const each of this.#files.splice(0)) {
-      if (each.id.endOffset === endOffset && each.id.epoch === epoch) this.#files.push(each)
-      else await this.#delete(each)
-    }
+    const kept = this.#files.filter(({ id }) => id.endOffset === endOffset && id.epoch === epoch)
+    // What cannot be deleted now goes at the next start.
+    const others = this.#files.filter(each => !kept.includes(each))
+    this.#files.splice(0, this.#files.length, ...kept)
+    for (const each of others) await this.#delete(each)
   }
 
   /** Writes one so that it is there whole or not at all. */
@@ -151,8 +152,8 @@ export class Snapshots {
   }
 
   async #delete({ id, file }: SnapshotFile): Promise<void> {
-    await this.#disk.remove(`${this.#folder}/${nameOf(id)}`)
     await file.close()
+    await this.#disk.remove(`${this.#folder}/${nameOf(id)}`)
     this.#log.debug({ folder: this.#folder, snapshot: nameOf(id) }, 'deleted an old snapshot')
   }
 

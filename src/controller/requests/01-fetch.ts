@@ -23,7 +23,7 @@ export function fetch(controller: Controller): ServedApi {
   return serve({
     api: API.Fetch,
     async handle(request, call) {
-      if (controller.isForeign(request.clusterId)) {
+      if (controller.isForeign(request.clusterId, replicaOf(request, call.apiVersion))) {
         return { errorCode: ErrorCode.INCONSISTENT_CLUSTER_ID }
       }
       const byName = call.apiVersion < 13

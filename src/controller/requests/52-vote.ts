@@ -13,7 +13,7 @@ export function vote(controller: Controller): ServedApi {
     api: API.Vote,
     async handle(request, { apiVersion, caller }) {
       const partition = metadataPartition(request)
-      const errorCode = refusal(controller, request.clusterId, partition !== undefined)
+      const errorCode = refusal(controller, request.clusterId, partition?.replicaId)
       if (partition === undefined || errorCode !== undefined) return { errorCode: errorCode ?? 0 }
       const { replicaEpoch: epoch, replicaId, replicaDirectoryId, voterDirectoryId } = partition
       const vote = {

@@ -14,7 +14,7 @@ export function beginQuorumEpoch(controller: Controller): ServedApi {
     api: API.BeginQuorumEpoch,
     async handle(request, { apiVersion, caller }) {
       const partition = metadataPartition(request)
-      const errorCode = refusal(controller, request.clusterId, partition !== undefined)
+      const errorCode = refusal(controller, request.clusterId, partition?.leaderId)
       if (partition === undefined || errorCode !== undefined) return { errorCode: errorCode ?? 0 }
       const { leaderId, leaderEpoch: epoch, voterDirectoryId: directoryId } = partition
       // Before raft follows it: the first fetch should find the way.

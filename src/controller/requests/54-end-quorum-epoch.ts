@@ -13,7 +13,7 @@ export function endQuorumEpoch(controller: Controller): ServedApi {
     api: API.EndQuorumEpoch,
     async handle(request, { apiVersion, caller }) {
       const partition = metadataPartition(request)
-      const errorCode = refusal(controller, request.clusterId, partition !== undefined)
+      const errorCode = refusal(controller, request.clusterId, partition?.leaderId)
       if (partition === undefined || errorCode !== undefined) return { errorCode: errorCode ?? 0 }
       const { leaderId, leaderEpoch: epoch, preferredSuccessors, preferredCandidates } = partition
       const successors =

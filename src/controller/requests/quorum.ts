@@ -20,10 +20,14 @@ export function metadataPartition<Partition>({ topics }: Topics<Partition>): Par
   return more.length === 0 && partition?.partitionIndex === 0 ? partition : undefined
 }
 
-/** Why the whole of such a request is refused, if it is. */
-export function refusal(controller: Controller, clusterId: string | null, isWellFormed: boolean): number | undefined {
-  if (controller.isForeign(clusterId)) return ErrorCode.INCONSISTENT_CLUSTER_ID
-  return isWellFormed ? undefined : ErrorCode.INVALID_REQUEST
+/** Why the whole of such a request is refused, if it is; it is well formed where it says who asks. */
+export function refusal(
+  controller: Controller,
+  clusterId: string | null,
+  from: NodeId | undefined,
+): number | undefined {
+  if (controller.isForeign(clusterId, from)) return ErrorCode.INCONSISTENT_CLUSTER_ID
+  return from === undefined ? ErrorCode.INVALID_REQUEST : undefined
 }
 
 /** The answer of raft in the shape that its APIs share. The leader's address is in it from version 1 on. */

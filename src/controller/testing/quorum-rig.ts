@@ -101,11 +101,20 @@ export class QuorumRig {
     )
   }
 
+  /** For messages. */
+  get state(): string {
+    return JSON.stringify(
+      this.running.map(({ nodeId, isActive, leaderId, epoch, highWatermark, nextOffset }) => {
+        return { nodeId, isActive, leaderId, epoch, highWatermark, nextOffset }
+      }),
+    )
+  }
+
   async until(condition: () => boolean, what: string, limitMs = 20_000): Promise<void> {
     const { simulation } = this
     const before = simulation.schedule.now
     while (!condition()) {
-      assert(simulation.schedule.now - before < limitMs * 1000, `it takes too long until ${what}`)
+      assert(simulation.schedule.now - before < limitMs * 1000, `it takes too long until ${what}: ${this.state}`)
       await simulation.wait(1)
     }
   }

@@ -29,7 +29,7 @@ import { Registration } from './registration.ts'
 import { controllerService } from './requests/index.ts'
 import { SnapshotTaker } from './snapshot-taker.ts'
 import type { SnapshotFile } from './snapshots.ts'
-import { Standby } from './standby.ts'
+import { Standby, TAIL_BYTES_MAX } from './standby.ts'
 import type { AnswerOf, CommandKind, CommandOf } from './term.ts'
 import { WakeUp } from './wake-up.ts'
 
@@ -183,10 +183,12 @@ export class Controller {
         readBootstrap(world.disk, folder, config.features ?? SUPPORTED_FEATURES),
       ])
       const tail: Buffer[] = []
+      let tailBytes = 0
       await log.readThrough(folded.endOffset, log.endOffset, bytes => {
         for (const at of batchesOf(bytes)) noteQuorum(folded.history, bytes, at)
-        tail.push(bytes)
         log.appendedBytes += bytes.length
+        tailBytes += bytes.length
+        if (tailBytes <= TAIL_BYTES_MAX) tail.push(bytes)
       })
       refuseForeign(config, folded.history)
       controller = new Controller(start, { log, folded, state, bootstrap })

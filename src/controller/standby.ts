@@ -7,7 +7,7 @@ import { type Clock, type Logger, WorldError } from '#world/world.ts'
 import { type Folded, foldBatch, type MetadataLog } from './metadata-log.ts'
 
 /** Batches that are not committed yet are kept for when they are; beyond this they are read from the disk again. */
-const TAIL_BYTES_MAX = 64 * MiB
+export const TAIL_BYTES_MAX = 64 * MiB
 const RETRY_MS = 1000
 
 interface Tail {

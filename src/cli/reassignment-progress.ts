@@ -1,8 +1,8 @@
 import { type CopyProgress, copyProgress, listReassignments, type Reassignment } from '#client/admin/reassignments.ts'
 import { throttled } from '#client/admin/throttle.ts'
 import type { Client } from '#client/client.ts'
-import { Copies, type CopyTotals } from '../copy-totals.ts'
-import { bytes, type Cell, counted, duration, print, printJson, remark, table } from '../output.ts'
+import { Copies, type CopyTotals } from './copy-totals.ts'
+import { bytes, type Cell, counted, duration, print, printJson, remark, table } from './output.ts'
 
 /** Between two looks: long enough for a rate. */
 const LOOK_MS = 1000

@@ -147,6 +147,16 @@ export class Leader extends Role {
     })
   }
 
+  /** Whether these voters could commit something now, as far as is known. */
+  isMajorityActive(voters: readonly Voter[], now: Millis): boolean {
+    const since = now - this.replica.timing.fetchTimeoutMs * QUORUM_TIMEOUTS
+    const active = voters.filter(voter => {
+      const follower = this.#followers.get(voter.id)
+      return follower === undefined ? this.replica.isSelf(voter) : follower.activeAt > since
+    })
+    return active.length >= majorityOf(voters)
+  }
+
   /** Who has the most of the log goes first. */
   get successors(): ReplicaKey[] {
     return [...this.#followers.values()]

@@ -33,6 +33,9 @@ const VALID: Position = { kind: 'valid' }
 /** Whoever got a pre-vote has this long before the one who gave it stands itself. */
 const PRE_VOTE_HEAD_START_MS: Millis = 100
 
+/** No quorum has so many elections behind a node's back: who claims it would make the epochs run out. */
+const EPOCH_LEAP_MAX = 1_000_000
+
 type Call<Kind extends RaftEvent['kind']> = Extract<RaftEvent, { kind: Kind }>
 
 /**
@@ -362,7 +365,8 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     // An epoch begins with the vote for its candidate, whose log is from before.
     const isSane =
       candidate.id >= 0 && endOffset >= 0 && lastEpoch >= 0 && (preVote ? lastEpoch <= epoch : lastEpoch < epoch)
-    if (!isSane || candidate.id === key.id) return refused(ErrorCode.INVALID_REQUEST)
+    const isAbsurd = epoch > this.epoch && !this.#isNextEpoch(epoch)
+    if (!isSane || isAbsurd || candidate.id === key.id) return refused(ErrorCode.INVALID_REQUEST)
     if (epoch < this.epoch) return refused(ErrorCode.FENCED_LEADER_EPOCH)
     if (epoch > this.epoch) {
       this.#unattached(epoch, now + timing.electionTimeoutMs + this.#replica.draw(timing.electionTimeoutMs), now)
@@ -370,6 +374,11 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     if (!this.#isMe(vote.voter)) return refused(ErrorCode.INVALID_VOTER_KEY)
     const granted = preVote ? this.#grantPreVote(vote, now) : this.#grantVote(vote, now)
     return { errorCode: ErrorCode.NONE, granted }
+  }
+
+  /** Whether an epoch that somebody claims is one that can have come since. */
+  #isNextEpoch(epoch: Epoch): boolean {
+    return epoch > this.epoch && (this.epoch === 0 || epoch - this.epoch <= EPOCH_LEAP_MAX)
   }
 
   #isMe({ id, directoryId }: ReplicaKey): boolean {
@@ -405,7 +414,7 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
 
   #beginEpoch(call: number, { leaderId, epoch, voter }: BeginEpochRequest, now: Millis): void {
     let errorCode: number = ErrorCode.NONE
-    if (leaderId < 0 || leaderId === this.#replica.key.id) errorCode = ErrorCode.INVALID_REQUEST
+    if (!this.#canLead(leaderId, epoch)) errorCode = ErrorCode.INVALID_REQUEST
     else if (epoch < this.epoch) errorCode = ErrorCode.FENCED_LEADER_EPOCH
     else {
       this.#learn(leaderId, epoch, leaderId, now)
@@ -418,7 +427,7 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
 
   #endEpoch(call: number, { leaderId, epoch, successors }: EndEpochRequest, now: Millis): void {
     let errorCode: number = ErrorCode.NONE
-    if (leaderId < 0 || leaderId === this.#replica.key.id) errorCode = ErrorCode.INVALID_REQUEST
+    if (!this.#canLead(leaderId, epoch)) errorCode = ErrorCode.INVALID_REQUEST
     else if (epoch < this.epoch) errorCode = ErrorCode.FENCED_LEADER_EPOCH
     else {
       this.#learn(leaderId, epoch, leaderId, now)
@@ -427,6 +436,11 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     }
     this.#replica.answer(call, { kind: 'end-epoch', answer: this.#epochAnswer(errorCode) })
     this.#role.tick(now)
+  }
+
+  /** Whether somebody else can say that it leads this epoch. */
+  #canLead(leaderId: NodeId, epoch: Epoch): boolean {
+    return leaderId >= 0 && leaderId !== this.#replica.key.id && (epoch <= this.epoch || this.#isNextEpoch(epoch))
   }
 
   #namesOther(leaderId: NodeId, epoch: Epoch): boolean {
@@ -447,6 +461,12 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
   }
 
   #fetch(call: number, fetch: RaftFetch, now: Millis): void {
+    const { currentLeaderEpoch, directoryId } = fetch
+    // A replica that voted in a later epoch would never follow this one: the next epoch takes both along. A client's word
+    // is not enough.
+    if (this.#role instanceof Leader && directoryId !== ZERO_UUID && this.#isNextEpoch(currentLeaderEpoch)) {
+      this.#unattached(currentLeaderEpoch, now + this.#replica.draw(STAND_SPREAD_MS), now)
+    }
     const errorCode = this.#fetchError(fetch)
     if (errorCode === ErrorCode.NONE && this.#role instanceof Leader) this.#role.fetch(call, fetch, now)
     else this.#answerFetch(call, errorCode)

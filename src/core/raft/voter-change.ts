@@ -89,7 +89,8 @@ export class VoterChange {
   remove(call: number, key: ReplicaKey, now: Millis): void {
     const { voters, timing } = this.#replica
     const leaving = voters.find(voter => voter.id === key.id && voter.directoryId === key.directoryId)
-    const refused = this.#refusal() ?? refuseLeaving(leaving, voters, key)
+    const staying = voters.filter(voter => voter !== leaving)
+    const refused = this.#refusal() ?? refuseLeaving(leaving, voters, key) ?? this.#refuseStaying(staying, now)
     if (refused !== undefined) {
       this.#replica.answer(call, { kind: 'remove-voter', answer: refused })
       return
@@ -103,7 +104,7 @@ export class VoterChange {
       joining: undefined,
       offset: undefined,
     }
-    this.#append(voters.filter(voter => voter !== leaving))
+    this.#append(staying)
   }
 
   /** Answered without waiting (KIP-853). */
@@ -170,6 +171,13 @@ export class VoterChange {
     }
     if (!this.#replica.voters.some(voter => voter.id === id)) return undefined
     return { errorCode: ErrorCode.DUPLICATE_VOTER, message: `node ${id} is a voter already` }
+  }
+
+  /** Without a majority that answers, the change would never be committed, and neither would anything after it. */
+  #refuseStaying(staying: readonly Voter[], now: Millis): VoterAnswer | undefined {
+    if (this.#leader.isMajorityActive(staying, now)) return undefined
+    const message = 'too few of the voters that stay can be reached; remove those that are gone first'
+    return { errorCode: ErrorCode.REQUEST_TIMED_OUT, message }
   }
 
   // -- what happens

@@ -10,12 +10,13 @@ export type Bootstrap = readonly MetadataRecord[] | undefined
 
 /**
  * Reads `bootstrap.checkpoint`, a snapshot without an end offset that Kafka's `format` leaves in the log folder. Features
- * that this release cannot have at that level begin at the highest that it can.
+ * that this release cannot have at that level begin at the highest that it can. `minInSync`: `min.insync.replicas` of this node.
  */
 export async function readBootstrap(
   disk: Disk,
   folder: string,
   supported: ReadonlyMap<string, FeatureRange>,
+  minInSync: number,
 ): Promise<Bootstrap> {
   const found = await disk.readFile(`${folder}/bootstrap.checkpoint`)
   if (found === undefined) return undefined
@@ -36,7 +37,7 @@ export async function readBootstrap(
   const hasMinIsr = records.some(
     ({ type, value }) => type === 'Config' && 'name' in value && value.name === 'min.insync.replicas',
   )
-  if (hasElr && !hasMinIsr) records.push(...bootstrapRecords().filter(({ type }) => type === 'Config'))
+  if (hasElr && !hasMinIsr) records.push(...bootstrapRecords(minInSync).filter(({ type }) => type === 'Config'))
   return records.length === 0 ? undefined : records
 }
 

@@ -180,7 +180,12 @@ export class Controller {
       const [folded, state, bootstrap] = await Promise.all([
         log.fold(0),
         readQuorumState(world.disk, log.folder),
-        readBootstrap(world.disk, folder, config.features ?? SUPPORTED_FEATURES),
+        readBootstrap(
+          world.disk,
+          folder,
+          config.features ?? SUPPORTED_FEATURES,
+          config.configs.number('min.insync.replicas'),
+        ),
       ])
       const tail: Buffer[] = []
       let tailBytes = 0

@@ -39,15 +39,17 @@ export function refuseLater({ features }: ControllerConfig, image: MetadataImage
   )
 }
 
-/** A node that was told of no other controller leads alone, and never in the place of others. */
+/** A node that knows of no other controller leads alone, and never in the place of others. */
 export function refuseForeign(config: ControllerConfig, { voters, leaderChangeIds }: QuorumHistory): void {
   const { nodeId, directoryId } = config
   const ids = voters?.voters.map(({ id }) => id) ?? leaderChangeIds ?? [nodeId]
   const isOnly = ids.length === 1 && ids[0] === nodeId
-  const knowsOthers = (config.voters ?? []).length > 1 || (config.bootstrapServers ?? []).length > 0
+  const isTold = (config.voters ?? []).length > 1 || (config.bootstrapServers ?? []).length > 0
+  // One that was removed looks on, and may be added again.
+  const knowsOthers = isTold || voters?.voters.some(({ endpoints }) => endpoints.length > 0) === true
   if (!ids.includes(nodeId) && !knowsOthers) {
     throw new QuorumError(
-      `the metadata log belongs to a quorum of the nodes ${ids.join(', ')}, and node ${nodeId} is told of no other controller: name them in controller.quorum.bootstrap.servers`,
+      `the metadata log belongs to a quorum of the nodes ${ids.join(', ')}, and node ${nodeId} knows of no other controller: name them in controller.quorum.bootstrap.servers`,
     )
   }
   const recorded = voters?.voters.find(({ id }) => id === nodeId)?.directoryId

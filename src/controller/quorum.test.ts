@@ -184,6 +184,15 @@ test('a node joins a cluster of one by itself, and leaves it again; the one that
         controller.voters.map(({ id }) => id),
         [2, 3, 4],
       )
+    // It was told of nobody when it founded the cluster, and finds the others by their records.
+    await rig.stop(founder)
+    const again = await rig.start(founder)
+    await rig.caughtUp()
+    assert.equal(again.isActive, false)
+    assert.deepEqual(
+      again.voters.map(({ id }) => id),
+      [2, 3, 4],
+    )
     await rig.stopAll()
   })
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { serverConfig } from '#core/config/server.ts'
+import { formatConfigErrors, serverConfig } from '#core/config/server.ts'
 import { Channel } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
@@ -64,4 +64,45 @@ test('a node does not begin anew beside partitions whose metadata is lost', asyn
       await (await startNode(machine.world, config)).stop()
     })(),
   )
+})
+
+test('a node that is told to stop while it waits for its cluster stops, whatever it waits for', async () => {
+  for (const [seed, abortAfterMs] of [0, 1, 20, 200, 3000].entries()) {
+    for (const role of ['broker', 'broker,controller']) {
+      const simulation = new Simulation(seed)
+      await simulation.run(
+        (async () => {
+          const machine = simulation.node('b')
+          // Whoever else would be needed is not there; the folder is that of a node that knows its cluster.
+          const voters = role === 'broker' ? '2@c:9093' : '1@b:9093,2@c:9093'
+          const overrides = ['log.dirs=/data', 'node.id=1', 'listeners=PLAINTEXT://:9092,CONTROLLER://:9093']
+          const alone = serverConfig({ overrides })
+          assert.ok('config' in alone)
+          await (await startNode(machine.world, alone.config)).stop()
+          await machine.world.disk.remove('/data/__cluster_metadata-0')
+          const result = serverConfig({
+            overrides: [
+              'log.dirs=/data',
+              'node.id=1',
+              `process.roles=${role}`,
+              `listeners=PLAINTEXT://:9092${role === 'broker' ? '' : ',CONTROLLER://:9093'}`,
+              `controller.quorum.voters=${voters}`,
+            ],
+          })
+          assert.ok('config' in result, 'errors' in result ? formatConfigErrors(result.errors) : '')
+          const abort = new AbortController()
+          const starting = startNode(machine.world, result.config, abort.signal)
+          const outcome = starting.then(
+            () => 'started',
+            (error: unknown) => String(error),
+          )
+          await simulation.wait(abortAfterMs)
+          abort.abort()
+          const stoppedAt = simulation.schedule.now
+          assert.match(await outcome, /stopped/)
+          assert.ok(simulation.schedule.now - stoppedAt < 8_000_000)
+        })(),
+      )
+    }
+  }
 })

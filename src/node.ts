@@ -7,6 +7,8 @@ import type { ServerConfig } from '#core/config/server.ts'
 import { ForeignFolderError, LogFolders } from '#storage/log-folders.ts'
 import type { Address, World } from '#world/world.ts'
 
+const STOPPED = 'stopped before it was up'
+
 /** One process of the cluster: a controller, a broker, or both, over the same folders. The same in every world. */
 export interface RunningNode {
   /** Undefined while a controller alone waits for the first leader of its quorum. */
@@ -166,7 +168,9 @@ function dialled({ host, port }: Address): Address {
 function orAborted<T>(promise: Promise<T>, abort: AbortSignal | undefined): Promise<T> {
   if (abort === undefined) return promise
   const aborted = new Promise<never>((_, reject) => {
-    abort.addEventListener('abort', () => reject(new Error('stopped before it was up')), { once: true })
+    const stop = () => reject(new Error(STOPPED))
+    if (abort.aborted) stop()
+    else abort.addEventListener('abort', stop, { once: true })
   })
   return Promise.race([promise, aborted])
 }

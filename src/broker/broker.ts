@@ -162,7 +162,7 @@ export class Broker {
     const stop = () => void broker.stop()
     options.abort?.addEventListener('abort', stop)
     try {
-      await broker.#start()
+      if (options.abort?.aborted !== true) await broker.#start()
       if (options.abort?.aborted === true) throw new Error('stopped before it was up')
     } catch (error) {
       // A listener that was opened before another could not be.

@@ -36,6 +36,7 @@ export async function startBrokers(plan: StartPlan, first: ServerConfig, abort: 
   const onAbort = () => void stop()
   abort.addEventListener('abort', onAbort)
   const start = async (index: number, sources: ConfigSources): Promise<Up> => {
+    if (abort.aborted) throw new Error('stopped before they were up')
     const thread = new Thread({ sources, log: plan.log }, first.nodeId + index)
     threads.push(thread)
     void thread.failed.then(failure.resolve)

@@ -1,0 +1,126 @@
+/** A loopback proxy whose connections can be cut, held and delayed, as a network does it between two machines. */
+import { connect, createServer, type Server, type Socket } from 'node:net'
+
+/**
+ * How it treats bytes. open: passes them on. cut: resets all connections, and refuses new ones. held: connections stay and
+ * are taken, but nothing arrives, in either direction: a half-open connection, whose other end has lost power.
+ */
+export type LinkState = 'open' | 'cut' | 'held'
+
+interface Pair {
+  readonly near: Socket
+  readonly far: Socket
+}
+
+export class Link {
+  readonly port: number
+  readonly #target: number
+  readonly #pairs = new Set<Pair>()
+  #server: Server | undefined
+  #state: LinkState = 'open'
+  #delayMs = 0
+
+  private constructor(port: number, target: number) {
+    this.port = port
+    this.#target = target
+  }
+
+  static async create(port: number, target: number): Promise<Link> {
+    const link = new Link(port, target)
+    await link.be('open')
+    return link
+  }
+
+  /** Connections there are now, each counted once. */
+  get connections(): number {
+    return this.#pairs.size
+  }
+
+  /** How much later all bytes arrive, in milliseconds; of connections that are there, too. */
+  delay(ms: number): void {
+    this.#delayMs = ms
+  }
+
+  async be(state: LinkState): Promise<void> {
+    const before = this.#state
+    this.#state = state
+    if (state === 'cut') {
+      await this.#stopListening()
+      this.reset()
+      return
+    }
+    if (this.#server === undefined) {
+      const server = createServer(socket => this.#joined(socket))
+      await listen(server, this.port)
+      this.#server = server
+    }
+    if (state === 'held') for (const { near, far } of this.#pairs) for (const socket of [near, far]) socket.pause()
+    // What was held for long was given up by both ends; what they sent must not arrive after all.
+    if (before === 'held' && state === 'open') this.reset()
+  }
+
+  /** Ends all connections; new ones are taken. */
+  reset(): void {
+    for (const { near, far } of this.#pairs) {
+      near.resetAndDestroy()
+      far.resetAndDestroy()
+    }
+    this.#pairs.clear()
+  }
+
+  async close(): Promise<void> {
+    await this.be('cut')
+  }
+
+  #joined(near: Socket): void {
+    const far = connect(this.#target, '127.0.0.1')
+    const pair = { near, far }
+    this.#pairs.add(pair)
+    this.#join(pair, near, far)
+    this.#join(pair, far, near)
+    if (this.#state === 'held') for (const socket of [near, far]) socket.pause()
+  }
+
+  #join(pair: Pair, from: Socket, to: Socket): void {
+    from.setNoDelay(true)
+    // In order, whatever the delay was when each of them came.
+    const underWay: Buffer[] = []
+    const pass = (): void => {
+      const bytes = underWay.shift()
+      if (bytes === undefined || to.destroyed || to.write(bytes)) return
+      from.pause()
+      to.once('drain', () => {
+        if (this.#state !== 'held') from.resume()
+      })
+    }
+    from.on('data', (bytes: Buffer) => {
+      underWay.push(bytes)
+      if (this.#delayMs === 0 && underWay.length === 1) pass()
+      else setTimeout(pass, this.#delayMs)
+    })
+    from.on('error', () => {})
+    from.on('close', () => {
+      this.#pairs.delete(pair)
+      // A target that refuses is not there: whoever dialled hears a reset, the closest that a proxy comes to a refusal.
+      if (to === pair.near && from === pair.far) to.resetAndDestroy()
+      else to.destroy()
+    })
+  }
+
+  #stopListening(): Promise<void> {
+    const server = this.#server
+    this.#server = undefined
+    if (server === undefined) return Promise.resolve()
+    return new Promise(resolve => {
+      server.close(() => resolve())
+      this.reset()
+    })
+  }
+}
+
+function listen(server: Server, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', resolve)
+  })
+}

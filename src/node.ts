@@ -14,6 +14,9 @@ export interface RunningNode {
   /** Undefined while a controller alone waits for the first leader of its quorum. */
   readonly clusterId: string | undefined
   readonly listeners: readonly { readonly name: string; readonly address: Address }[]
+  /** To look at, not to act on. */
+  readonly broker: Broker | undefined
+  readonly controller: Controller | undefined
   /** Resolves when everything is closed and the folders are marked as cleanly shut down. */
   stop(): Promise<void>
 }
@@ -63,6 +66,8 @@ export async function startNode(world: World, config: ServerConfig, abort?: Abor
     throw error
   }
   return {
+    broker,
+    controller,
     get clusterId() {
       return folders.clusterId
     },

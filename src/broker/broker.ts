@@ -377,6 +377,7 @@ export class Broker {
       heartbeatMs: config.broker.number('broker.heartbeat.interval.ms'),
       sessionTimeoutMs: config.broker.number('broker.session.timeout.ms'),
       offlineLogDirs: () => [],
+      registered: epoch => void this.#folders.keepBrokerEpoch(epoch),
     })
     await this.#lifecycle.start()
     await this.#moveStrays()

@@ -2,6 +2,7 @@ import { assert } from '#base/assert.ts'
 import type { Offset } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import { type Chance, type Clock, type Disk, type Entry, type Lock, type Logger, WorldError } from '#world/world.ts'
+import { readBootMark, removeBootMark, writeBootMark } from './boot-mark.ts'
 import { takeCleanShutdown, writeCleanShutdown } from './clean-shutdown.ts'
 import { inParallel } from './files.ts'
 import type { Log } from './log.ts'
@@ -51,6 +52,10 @@ export class LogFolder {
   readonly #lock: Lock
   /** Broker epoch of the clean stop before this start, undefined when it was not clean. */
   readonly cleanBrokerEpoch: number | undefined
+  /** Also of one that was not, where the machine has gone on since. */
+  readonly keptBrokerEpoch: number | undefined
+  #syncFailed = false
+  #marking: Promise<void> = Promise.resolve()
   #directoryId: Uuid
   online = true
   /** Names of partitions' folders that were found at the start and not opened yet. */
@@ -69,6 +74,7 @@ export class LogFolder {
     path: string,
     lock: Lock,
     cleanBrokerEpoch: number | undefined,
+    keptBrokerEpoch: number | undefined,
     directoryId: Uuid,
     found: Set<string>,
     checkpoints: readonly [OffsetCheckpoint, OffsetCheckpoint, OffsetCheckpoint],
@@ -79,6 +85,7 @@ export class LogFolder {
     this.path = path
     this.#lock = lock
     this.cleanBrokerEpoch = cleanBrokerEpoch
+    this.keptBrokerEpoch = keptBrokerEpoch
     this.#directoryId = directoryId
     this.found = found
     ;[this.#recoveryPoints, this.#startOffsets, this.#highWatermarks] = checkpoints
@@ -110,6 +117,7 @@ export class LogFolder {
       if (properties?.directoryId === undefined || properties.clusterId !== identity.clusterId)
         await writeMetaProperties(disk, path, { ...identity, directoryId })
       const cleanBrokerEpoch = await takeCleanShutdown(disk, path)
+      const keptBrokerEpoch = cleanBrokerEpoch ?? (await readBootMark(disk, path))
       const checkpoints = [
         new OffsetCheckpoint(disk, path, RECOVERY_POINT_CHECKPOINT),
         new OffsetCheckpoint(disk, path, LOG_START_CHECKPOINT),
@@ -117,7 +125,17 @@ export class LogFolder {
       ] as const
       const loaded = [await checkpoints[0].read(), await checkpoints[1].read(), await checkpoints[2].read()] as const
       const found = await settleFolders(world, path, await disk.list(path))
-      return new LogFolder(world, path, lock, cleanBrokerEpoch, directoryId, found, checkpoints, loaded)
+      return new LogFolder(
+        world,
+        path,
+        lock,
+        cleanBrokerEpoch,
+        keptBrokerEpoch,
+        directoryId,
+        found,
+        checkpoints,
+        loaded,
+      )
     } catch (error) {
       await lock.release()
       throw error
@@ -126,6 +144,28 @@ export class LogFolder {
 
   get directoryId(): Uuid {
     return this.#directoryId
+  }
+
+  /** The broker lives in this epoch from now on. That it cannot be written down costs a new election at worst. */
+  keepBrokerEpoch(brokerEpoch: Offset): Promise<void> {
+    const { disk } = this.#world
+    return this.#mark(() =>
+      this.#syncFailed ? removeBootMark(disk, this.path) : writeBootMark(disk, this.path, brokerEpoch),
+    )
+  }
+
+  /** What was written may be gone even if the process alone dies. */
+  syncFailed(): void {
+    if (this.#syncFailed) return
+    this.#syncFailed = true
+    void this.#mark(() => removeBootMark(this.#world.disk, this.path))
+  }
+
+  #mark(change: () => Promise<void>): Promise<void> {
+    this.#marking = this.#marking.then(change).catch(error => {
+      storageError(error, this.path)
+    })
+    return this.#marking
   }
 
   /** Writes down which cluster the folder belongs to. Rejects with a StorageError. */

@@ -357,6 +357,26 @@ test('the log of the metadata, which others open, is no partition that waits to 
   assert.equal((await LogFolders.open(options(killed.afterKill(), one))).previousBrokerEpoch, 7)
 })
 
+test('who dies and rises on a machine that went on knows its epoch, unless a sync failed; after a power cut nobody does', async () => {
+  const disk = new MemoryDisk()
+  const one = { paths: ['/a'] }
+  const previous = async (found: MemoryDisk) => (await LogFolders.open(options(found, one))).previousBrokerEpoch
+  const folders = await LogFolders.open(options(disk, one))
+  assert.equal(folders.previousBrokerEpoch, -1)
+  await folders.keepBrokerEpoch(12)
+  await folders.keepBrokerEpoch(13)
+  assert.equal(await previous(disk.afterKill()), 13)
+  for (let seed = 1; seed < 5; seed++) assert.equal(await previous(disk.afterPowerCut(new SeededRandom(seed))), -1)
+
+  const { log } = await openPartition(folders, 0)
+  await log.append(plainBatch(0, 3, 10, T0), 0, plainBatch(0, 3, 10, T0).length)
+  disk.fault = operation => (operation === 'sync' ? 'EIO' : undefined)
+  await assert.rejects(log.flush())
+  disk.fault = () => undefined
+  await folders.keepBrokerEpoch(14)
+  assert.equal(await previous(disk.afterKill()), -1)
+})
+
 test('where a log begins: a disk that does not take it is said, a full one is not, and who comes together shares a write', async () => {
   const disk = new MemoryDisk()
   const world = options(disk, { paths: ['/a'] })

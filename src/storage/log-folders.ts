@@ -168,12 +168,17 @@ export class LogFolders {
     return this.#folders.filter(folder => folder.online).map(folder => folder.directoryId)
   }
 
-  /** The broker epoch before a stop that was clean in every folder, else -1 (KIP-966). */
+  /** The broker epoch of the life before, if nothing of what it had written is lost in any folder, else -1 (KIP-966). */
   get previousBrokerEpoch(): number {
     if (this.#failed.length > 0) return -1
-    const epochs = new Set(this.#folders.map(folder => folder.cleanBrokerEpoch ?? -1))
+    const epochs = new Set(this.#folders.map(folder => folder.keptBrokerEpoch ?? -1))
     const [epoch] = epochs
     return epochs.size === 1 ? (epoch as number) : -1
+  }
+
+  /** The broker lives in this epoch from now on: a death that loses nothing can be told from one that may. */
+  async keepBrokerEpoch(brokerEpoch: Offset): Promise<void> {
+    await Promise.all(this.#folders.map(folder => folder.keepBrokerEpoch(brokerEpoch)))
   }
 
   get hadCleanShutdown(): boolean {
@@ -247,6 +252,7 @@ export class LogFolders {
       cache: this.#cache,
       turns: home.turns,
       recoveryPointLowered: () => home.writeRecoveryPoints(),
+      syncFailed: () => home.syncFailed(),
     }).catch((error: unknown) => {
       if (error instanceof DamagedLogError) this.#damaged.add(folder, error)
       throw error

@@ -44,6 +44,8 @@ export interface LogOptions {
   readonly turns?: WriteTurns
   /** Called when offsets that were durable are cut off: a recovery point on the disk that is above must be lowered. */
   readonly recoveryPointLowered?: (() => Promise<void>) | undefined
+  /** Called when a sync failed: what was written may be gone, though nobody has cut the power. */
+  readonly syncFailed?: (() => void) | undefined
 }
 
 /**
@@ -65,14 +67,14 @@ export class Log {
   #deletions: Set<Timer> | undefined
 
   private constructor(options: LogOptions, place: SegmentPlace, loaded: Loaded) {
-    const { disk, clock, log, fold, config, recoveryPointLowered } = options
+    const { disk, clock, log, fold, config, recoveryPointLowered, syncFailed } = options
     this.#options = options
     this.#folder = options.folder
     this.#segments = loaded.segments
     this.#epochs = loaded.epochs
     this.#snapshots = loaded.snapshots
     this.#writer = new Writer(
-      { disk, clock, log, fold, place, turns: options.turns ?? new WriteTurns(1), recoveryPointLowered },
+      { disk, clock, log, fold, place, turns: options.turns ?? new WriteTurns(1), recoveryPointLowered, syncFailed },
       config,
       loaded,
     )

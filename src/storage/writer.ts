@@ -33,6 +33,8 @@ export interface WriterOptions {
   readonly turns: WriteTurns
   /** Called when offsets that were durable are cut off: a recovery point on the disk that is above must be lowered. */
   readonly recoveryPointLowered?: (() => Promise<void>) | undefined
+  /** Called when a sync failed: what was written may be gone, though nobody has cut the power. */
+  readonly syncFailed?: (() => void) | undefined
 }
 
 /**
@@ -372,6 +374,7 @@ export class Writer {
     const failure = storageError(error, this.#options.place.folder)
     this.cuts++
     this.#cure.begin(failure, ofSync)
+    if (ofSync) this.#options.syncFailed?.()
     const refused = [...this.#awaitingSync, ...(during === undefined ? [] : [during]), ...this.#queue]
     this.#awaitingSync = []
     this.#queue = []

@@ -111,6 +111,8 @@ export interface Disk {
   space(folder: string): Promise<{ readonly free: number; readonly total: number }>
   /** Takes a lock that ends with the process. Rejects with EBUSY when another process has it. */
   lock(path: string): Promise<Lock>
+  /** The same as long as all that was ever written is there, synced or not: since the machine was started. Undefined: unknown. */
+  bootId(): Promise<string | undefined>
 }
 
 export interface Entry {

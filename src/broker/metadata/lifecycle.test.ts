@@ -47,6 +47,7 @@ class Rig extends ControllerDouble {
       heartbeatMs: HEARTBEAT_MS,
       sessionTimeoutMs: 9000,
       offlineLogDirs: () => [],
+      registered: () => {},
     })
   }
 

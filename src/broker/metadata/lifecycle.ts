@@ -23,7 +23,7 @@ export interface Registration {
   readonly features: ReadonlyMap<string, FeatureRange>
   readonly rack: string | null
   readonly logDirs: readonly Uuid[]
-  /** From `.kafka_cleanshutdown` of the last stop, -1 if it was not clean (KIP-966). */
+  /** Of the life before, -1 if something that it had written may be lost (KIP-966). */
   readonly previousBrokerEpoch: Offset
 }
 
@@ -40,6 +40,8 @@ export interface LifecycleOptions {
   readonly sessionTimeoutMs: Millis
   /** Directories that do not work at this moment. */
   readonly offlineLogDirs: () => readonly Uuid[]
+  /** It is registered under this epoch. */
+  readonly registered: (epoch: Offset) => void
 }
 
 /** Refusals that asking again does not change, and what does. */
@@ -166,6 +168,7 @@ export class BrokerLifecycle {
         if (answer.errorCode === ErrorCode.NONE) {
           link.wasTaken()
           this.#epoch = answer.brokerEpoch
+          this.#options.registered(answer.brokerEpoch)
           return
         }
         const { name, message } = errorOf(answer.errorCode)

@@ -256,7 +256,8 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
       const reason = 'the controller that began it is gone'
       records.push(metadataRecord('AbortTransaction', this.image.metadataVersion, { reason }))
     }
-    if (this.image.metadataVersion === 0) records.push(...bootstrapRecords())
+    if (this.image.metadataVersion === 0)
+      records.push(...bootstrapRecords(this.#options.configs.number('min.insync.replicas')))
     return records
   }
 

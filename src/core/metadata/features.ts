@@ -42,14 +42,14 @@ export const SUPPORTED_FEATURES: ReadonlyMap<string, FeatureRange> = FEATURES
 /** kraft.version is no record of the metadata: raft keeps it in a control record of its own (KIP-853). */
 const OF_RAFT = 'kraft.version'
 
-/** What the log of an empty cluster begins with, in one batch. */
-export function bootstrapRecords(): MetadataRecord[] {
+/** What the log of an empty cluster begins with, in one batch. `minInSync` is the founder's own `min.insync.replicas`. */
+export function bootstrapRecords(minInSync: number): MetadataRecord[] {
   const level = METADATA_VERSION_LATEST
   const records = [...FEATURES]
     .filter(([name, feature]) => name !== OF_RAFT && feature.initial > 0)
     .map(([name, feature]) => metadataRecord('FeatureLevel', level, { name, featureLevel: feature.initial }))
   // With eligible leader replicas the cluster itself holds the default that decides about them, so that all nodes agree.
-  const minIsr = { resourceType: CONFIG_RESOURCE.BROKER, resourceName: '', name: MIN_ISR, value: '1' }
+  const minIsr = { resourceType: CONFIG_RESOURCE.BROKER, resourceName: '', name: MIN_ISR, value: String(minInSync) }
   return [...records, metadataRecord('Config', level, minIsr)]
 }
 

@@ -12,7 +12,6 @@ import { dial, eventually, insist, type Scene, type SceneTopic } from './scene.t
 const SETTINGS: Readonly<Record<string, readonly string[]>> = {
   'max.message.bytes': ['500000', '1000000', '2000000'],
   'segment.ms': ['1000', '60000', '604800000'],
-  'min.insync.replicas': ['1'],
   'index.interval.bytes': ['100', '4096'],
   'retention.ms': ['-1', '604800000'],
 }
@@ -27,8 +26,17 @@ export class Administering {
   /** What was set for a topic; two values where nobody answered. */
   readonly #settings = new Map<string, Map<string, Set<string | undefined>>>()
   readonly #passing = new Set<string>()
+  readonly #possible: Readonly<Record<string, readonly string[]>>
 
-  constructor(scene: Scene, node: FakeNode, random: SeededRandom, observing: Observing) {
+  /** `settings`: more of those that may change. */
+  constructor(
+    scene: Scene,
+    node: FakeNode,
+    random: SeededRandom,
+    observing: Observing,
+    settings: Readonly<Record<string, readonly string[]>> = {},
+  ) {
+    this.#possible = { ...SETTINGS, ...settings }
     this.#scene = scene
     this.#node = node
     this.#random = random
@@ -76,8 +84,8 @@ export class Administering {
   async #alter(client: Client): Promise<void> {
     const random = this.#random
     const { name } = random.pick(this.#scene.topics)
-    const key = random.pick(Object.keys(SETTINGS))
-    const value = random.chance(0.2) ? undefined : random.pick(SETTINGS[key] as readonly string[])
+    const key = random.pick(Object.keys(this.#possible))
+    const value = random.chance(0.2) ? undefined : random.pick(this.#possible[key] as readonly string[])
     const settings = this.#settings.get(name) as Map<string, Set<string | undefined>>
     const possible = settings.get(key) ?? new Set([undefined])
     settings.set(key, possible.add(value))
@@ -118,7 +126,8 @@ export class Administering {
       this.#scene,
       this.#random,
       () => deleteRecords(client, [{ ...of, offset }]),
-      ({ code }) => code === 'OFFSET_OUT_OF_RANGE' && losses !== ledger.losses,
+      // A leader that has just begun may not know yet how far all of it is committed.
+      ({ code }) => code === 'OFFSET_OUT_OF_RANGE' && (losses !== ledger.losses || this.#scene.servers.length > 1),
     )
     if (!(answer instanceof ClientError) && losses === ledger.losses && deaths === ledger.deaths) {
       for (const each of answer) ledger.deleted(each, each.lowWatermark)

@@ -73,6 +73,18 @@ export class Member {
     return this.#running
   }
 
+  /** All that it hosts is in sync again since it registered, which took it out of everything that it might lack. */
+  get isInSync(): boolean {
+    const broker = this.#running?.broker
+    if (broker === undefined) return this.#running !== undefined
+    const { image } = broker.metadata
+    if (image.broker(this.id)?.epoch !== broker.epoch) return false
+    for (const { partitions } of image.topics.values()) {
+      if (partitions.some(({ replicas, isr }) => replicas.includes(this.id) && !isr.includes(this.id))) return false
+    }
+    return true
+  }
+
   get address(): Address {
     return { host: nameOf(this.id), port: PORT }
   }

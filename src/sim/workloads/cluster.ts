@@ -212,25 +212,7 @@ class Play implements Scene, Serving {
 
   /** The next power cut may come when nothing that this one took is missing anywhere. */
   async #whenInSync(member: Member): Promise<void> {
-    const random = this.#random.fork()
-    const client = await dial(this, this.#observer, random)
-    try {
-      while (!this.over) {
-        await this.simulation.wait(200)
-        if (!member.up) continue
-        try {
-          const known = await listTopics(client)
-          const missing = known.some(({ partitions }) =>
-            partitions.some(({ replicas, isr }) => replicas.includes(member.id) && !isr.includes(member.id)),
-          )
-          if (!missing && member.up) break
-        } catch {
-          // Nobody answers yet.
-        }
-      }
-    } finally {
-      client.close()
-    }
+    while (!this.over && !member.isInSync) await this.simulation.wait(200)
     this.#lossy = undefined
   }
 

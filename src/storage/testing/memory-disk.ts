@@ -18,6 +18,7 @@ export class MemoryDisk implements Disk {
   readonly #folders = new Set<string>()
   #pendingNames: (() => void)[] = []
   operations = 0
+  boots = 0
   /** An error code lets the operation fail; writes may have put a part of their bytes in place. */
   fault: (operation: string, path: string, bytes: number) => string | undefined = () => undefined
 
@@ -179,6 +180,10 @@ export class MemoryDisk implements Disk {
     return { release: async () => {} }
   }
 
+  async bootId(): Promise<string> {
+    return `boot-${this.boots}`
+  }
+
   names(): string[] {
     return [...this.#names.keys()].toSorted()
   }
@@ -198,6 +203,7 @@ export class MemoryDisk implements Disk {
   /** The disk as it may be found: of what was not synced some blocks, of new names the first ones. */
   afterPowerCut(random: SeededRandom): MemoryDisk {
     const disk = new MemoryDisk()
+    disk.boots = this.boots + 1
     for (const apply of this.#pendingNames.slice(0, random.below(this.#pendingNames.length + 1))) apply()
     for (const folder of this.#folders) disk.#folders.add(folder)
     for (const [path, inode] of this.#durableNames) disk.put(path, torn(inode, random))
@@ -207,6 +213,7 @@ export class MemoryDisk implements Disk {
   /** The disk as another process finds it when this one was killed. */
   afterKill(): MemoryDisk {
     const disk = new MemoryDisk()
+    disk.boots = this.boots
     for (const folder of this.#folders) disk.#folders.add(folder)
     for (const [path, inode] of this.#names) disk.put(path, Buffer.from(inode.data))
     return disk

@@ -63,6 +63,7 @@ export class FakeDisk {
   readonly #stuck: (() => void)[] = []
   #locks = new Set<string>()
   #life = 0
+  #boots = 0
 
   constructor(host: DiskHost) {
     this.#host = host
@@ -84,6 +85,7 @@ export class FakeDisk {
       syncAll: (files, folders) => here(() => this.#syncAll(files, folders)),
       space: folder => here(() => this.#space(folder)),
       lock: path => here(() => this.#lock(path)),
+      bootId: () => here(() => Promise.resolve(`boot-${this.#boots}`)),
     }
   }
 
@@ -178,6 +180,7 @@ export class FakeDisk {
   }
 
   powerCut(): void {
+    this.#boots++
     this.#interrupt()
     this.#names.powerCut(this.#host.random)
   }

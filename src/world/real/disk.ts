@@ -106,6 +106,13 @@ export const realDisk: Disk = {
     }
   },
 
+  bootId(): Promise<string | undefined> {
+    return promises.readFile('/proc/sys/kernel/random/boot_id', 'latin1').then(
+      text => text.trim() || undefined,
+      () => undefined,
+    )
+  },
+
   async lock(path): Promise<Lock> {
     try {
       return await takeLock(path)

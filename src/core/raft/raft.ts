@@ -270,9 +270,12 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
 
   #storageFailed(of: 'state' | 'log' | undefined, now: Millis): void {
     const replica = this.#replica
-    if (of !== 'log') replica.outbox.failed(request => replica.take(request))
+    const dropped: number[] = []
+    if (of !== 'log') replica.outbox.failed(request => dropped.push(request))
     if (of !== 'state' && replica.logWork?.kind !== 'snapshot') replica.logWork = undefined
     replica.durableEnd = Math.min(replica.durableEnd, replica.log.nextOffset)
+    // What was held for the state was never sent.
+    for (const request of dropped) this.#unanswered(request, false, now)
     const { retryMs } = replica.options
     const role = this.#role
     if (role instanceof Follower) role.logFailed(now)

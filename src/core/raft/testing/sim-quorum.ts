@@ -363,6 +363,9 @@ export class SimQuorum {
     const end = this.truth.committed.length
     if (leader?.raft === undefined || leader.raft.highWatermark !== end || leader.log.votersAt() === undefined) return
     const { voters } = leader.raft
+    // Whoever founded the cluster by a static list would found it again if nobody on the list remembered it.
+    const remembers = ({ id }: Voter) => id !== member.id && (this.#members[id - 1]?.log.nextOffset ?? 0) > 0
+    if (this.first.isStatic && !this.first.voters.some(remembers)) return
     const whole = voters.filter(voter =>
       this.#members.some(each => each !== member && isVoter(voter, each) && each.log.durable >= end),
     )

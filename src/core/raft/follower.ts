@@ -161,6 +161,7 @@ export class Follower extends Role {
     this.#retryAt = now
     this.#failures = 0
     this.replica.doubts = 0
+    this.replica.followedEpoch = this.epoch
   }
 
   /** Whether the answer brought anything. */

@@ -338,8 +338,9 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
       return
     }
     if (leaderId < 0 || leaderId === key.id || this.leaderId !== -1 || this.#stopping !== 'no') return
-    // Only one node leads an epoch; who says otherwise is wrong.
-    if (state.leaderId !== -1 && state.leaderId !== leaderId) return
+    // Only one node leads an epoch. Who was fetched from is the one; a name that was only heard may have been wrong.
+    const isCertain = state.leaderId === key.id || this.#replica.followedEpoch === epoch
+    if (state.leaderId !== -1 && state.leaderId !== leaderId && isCertain) return
     if (from !== leaderId && this.#role.insists(leaderId)) return
     this.#follow(leaderId, epoch, now)
   }

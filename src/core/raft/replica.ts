@@ -48,6 +48,8 @@ export class Replica {
   logWork: LogWork | undefined
   /** How often the leader of this epoch seemed gone since it last answered. */
   doubts = 0
+  /** The last epoch whose leader answered a fetch. */
+  followedEpoch: Epoch = -1
   #state: QuorumState
   #lastRequest = 0
   readonly #requests = new Map<number, Sent>()

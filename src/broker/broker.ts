@@ -380,6 +380,7 @@ export class Broker {
       registered: epoch => void this.#folders.keepBrokerEpoch(epoch),
     })
     await this.#lifecycle.start()
+    this.partitions.begin()
     await this.#moveStrays()
     this.#started.resolve()
     this.#schedule(config.broker.number('log.retention.check.interval.ms'), () => this.partitions.retain())

@@ -500,7 +500,7 @@ export class Partition {
   #cut(offset: Offset, cut: () => Promise<unknown>): void {
     const { endOffset } = this.log
     const fields = { topic: this.topic, partition: this.index, leader: this.#leaderId, offset, endOffset }
-    if (offset < this.#highWatermark) {
+    if (offset < this.#highWatermark && endOffset > this.log.startOffset) {
       this.#around.log.warn(
         fields,
         'cutting off records that were committed: the cluster elected a leader without them',

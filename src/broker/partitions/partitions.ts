@@ -76,6 +76,8 @@ export class Partitions {
   readonly #around: PartitionSurroundings
   readonly throttle: ReplicationThrottle
   #stopped = false
+  /** The image knows of this life of the broker. */
+  #alive = false
 
   constructor(options: PartitionsOptions) {
     this.#options = options
@@ -173,6 +175,7 @@ export class Partitions {
         this.#configure(topic)
     }
     const image = this.#options.image()
+    this.begin()
     const work: (() => Promise<void>)[] = []
     for (const [id, changed] of delta.topics) {
       const topic = image.topic(id)
@@ -193,6 +196,18 @@ export class Partitions {
     })
     await Promise.race([opened, patience])
     timer?.cancel()
+  }
+
+  /** All that is open takes its part, as soon as the image knows of this life of the broker. */
+  begin(): void {
+    if (this.#alive || !this.#isAlive()) return
+    const image = this.#options.image()
+    for (const { id, terms, partitions } of this.#topics.values()) {
+      for (const [index, partition] of partitions.entries()) {
+        const wanted = image.partition(id, index)
+        if (partition !== undefined && wanted !== undefined) this.#become(partition, wanted, terms)
+      }
+    }
   }
 
   #brokersChanged(brokers: ReadonlySet<NodeId>): void {
@@ -251,7 +266,20 @@ export class Partitions {
     return true
   }
 
+  /**
+   * What the log of the cluster says before this broker's registration, it says to a life before. To act on it would be
+   * to lead with what has long been another's to lead, and to take for committed what is not.
+   */
+  #isAlive(): boolean {
+    if (this.#alive) return true
+    const { image, nodeId, brokerEpoch } = this.#options
+    const epoch = brokerEpoch()
+    this.#alive = epoch >= 0 && (image().broker(nodeId)?.epoch ?? -1) >= epoch
+    return this.#alive
+  }
+
   #become(partition: Partition, wanted: PartitionImage, { minInSync }: Terms): void {
+    if (!this.#isAlive()) return
     partition.become(wanted, { minInSync })
     if (wanted.leader < 0) this.#fetchers.leave(partition)
     this.#reportDirectory(partition, wanted)

@@ -90,6 +90,8 @@ export class PartitionFollower {
   /** The leader's, which may lie beyond what this log holds. */
   #leaderHighWatermark: Offset = -1
   #leaderStart: Offset = -1
+  /** What is appended as soon as the log begins where it does. */
+  #held: { readonly records: Buffer; readonly base: Offset } | undefined
 
   constructor({ epoch, log, highWatermark, isBusy, backoffMs }: FollowerOptions) {
     this.epoch = epoch
@@ -165,6 +167,27 @@ export class PartitionFollower {
     this.#leaderStart = event.startOffset
     const { records } = event
     if (records === null || records.length === 0) return this.#follow()
+    const straddled = this.#straddled(records)
+    if (straddled !== undefined) {
+      this.#held = { records, base: straddled }
+      this.#state = 'busy'
+      return [{ kind: 'startAnew', offset: straddled }]
+    }
+    return this.#append(records, now)
+  }
+
+  /**
+   * Where the first batch begins, if the log is empty and begins within it: records were deleted up to the middle of a
+   * batch, and batches come whole. From its own begin it cannot be fetched, as that is below the leader's start.
+   */
+  #straddled(records: Buffer): Offset | undefined {
+    const { startOffset, endOffset } = this.#log
+    if (startOffset !== endOffset || wholeBatchSize(records, 0, records.length) === 0) return undefined
+    const base = baseOffset(records, 0)
+    return base < endOffset && lastOffset(records, 0) >= endOffset ? base : undefined
+  }
+
+  #append(records: Buffer, now: Millis): readonly FollowerEffect[] {
     const { size, endOffset, problem } = checkFetched(records, this.#log.endOffset, this.epoch)
     if (size === 0) {
       this.#pause(this.#backoffMs, now)
@@ -248,6 +271,8 @@ export class PartitionFollower {
   #settled(failed: boolean, now: Millis): readonly FollowerEffect[] {
     if (this.#state !== 'busy') return NONE
     const { startOffset, endOffset } = this.#log
+    const held = this.#held
+    this.#held = undefined
     // A cut may take what was believed to be committed: where the cluster chose a leader that lacked it.
     if (this.#highWatermark > endOffset) this.#highWatermark = endOffset
     // Only what is committed is ever gone: where the log begins anew, all below is.
@@ -256,6 +281,7 @@ export class PartitionFollower {
       this.#pause(this.#backoffMs, now)
       return NONE
     }
+    if (held !== undefined && held.base === endOffset) return this.#append(held.records, now)
     this.#state = 'ready'
     const first = this.#withoutHistory()
     return first.length > 0 ? first : this.#follow()

@@ -161,9 +161,9 @@ export class InSyncReplicas {
   }
 
   /** Only what is newer counts: the answer to a proposal may have come before, and says the same. */
-  assigned(replicas: readonly NodeId[], isr: readonly NodeId[], partitionEpoch: Epoch): void {
+  assigned(replicas: readonly NodeId[], isr: readonly NodeId[], partitionEpoch: Epoch, now: Millis): void {
     if (partitionEpoch <= this.#partitionEpoch) return
-    this.#commit(isr, partitionEpoch)
+    this.#commit(isr, partitionEpoch, now)
     this.#setReplicas(replicas)
   }
 
@@ -172,7 +172,7 @@ export class InSyncReplicas {
     if (answer.kind === 'accepted') {
       // With another leader epoch it speaks of a change that the metadata brings.
       if (answer.leaderEpoch !== this.#epoch || answer.partitionEpoch < this.#partitionEpoch) return
-      this.#commit(answer.isr, answer.partitionEpoch)
+      this.#commit(answer.isr, answer.partitionEpoch, now)
       return
     }
     // Only these say that nothing was changed and nothing will be. Of all others it is open, and the metadata will tell.
@@ -239,8 +239,13 @@ export class InSyncReplicas {
     return earliest
   }
 
-  #commit(isr: readonly NodeId[], partitionEpoch: Epoch): void {
+  #commit(isr: readonly NodeId[], partitionEpoch: Epoch, now: Millis): void {
     assert(partitionEpoch >= this.#partitionEpoch, 'the partition epoch never falls')
+    for (const follower of this.#followers) {
+      // Who is let in has reached the watermark and may still be far from the end: it gets the time that anybody has, or
+      // it would be let in and put out without end.
+      if (isr.includes(follower.id) && !this.#isr.includes(follower.id)) follower.caughtUpAt = now
+    }
     this.#isr = isr
     this.#partitionEpoch = partitionEpoch
     this.#pending = undefined

@@ -155,7 +155,7 @@ export class PartitionLeader<Token> {
         if (!this.replicas.fetched(event.replica, event, this.#storedEnd, now)) return this.#proposed(now)
         return this.#moved(now)
       case 'assigned':
-        this.replicas.assigned(event.replicas, event.isr, event.partitionEpoch)
+        this.replicas.assigned(event.replicas, event.isr, event.partitionEpoch, now)
         return this.#moved(now)
       case 'isrAnswered':
         this.replicas.answered(event.proposal, event.answer, now)

@@ -7,7 +7,7 @@ import { Producer } from '#client/producer.ts'
 import { serverConfig } from '#core/config/server.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import { Simulation } from '#world/fake/simulation.ts'
-import { type RunningNode, startNode } from './node.ts'
+import { type RunningNode, startNode } from '../node.ts'
 
 /** A controller and three brokers, each on a machine of its own. */
 class Cluster {

@@ -4,7 +4,13 @@ import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { FeatureRange, MetadataImage } from '#core/metadata/image.ts'
 import type { FetchAnswer, RaftFetch } from '#core/raft/messages.ts'
-import type { QuorumState, ReplicaProgress, Voter, VoterEndpoint } from '#core/raft/quorum.ts'
+import {
+  NO_QUORUM_STATE,
+  type QuorumState,
+  type ReplicaProgress,
+  type Voter,
+  type VoterEndpoint,
+} from '#core/raft/quorum.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
 import { MemoryBudget } from '#network/memory-budget.ts'
 import { Server } from '#network/server.ts'
@@ -22,9 +28,9 @@ import type { ControllerConfig } from './config.ts'
 import { LocalReaders } from './local-readers.ts'
 import { type Folded, MetadataLog, noteQuorum, type SnapshotState } from './metadata-log.ts'
 import { type AnswerTo, type AskedKind, type Question, Quorum } from './quorum.ts'
-import { QuorumError, refuseForeign, refuseLater } from './quorum-error.ts'
+import { QuorumError, refuseForeign, refuseLater, refuseToFound } from './quorum-error.ts'
 import type { QuorumHistory } from './quorum-history.ts'
-import { readQuorumState } from './quorum-state.ts'
+import { readQuorumState, writeQuorumState } from './quorum-state.ts'
 import { Registration } from './registration.ts'
 import { controllerService } from './requests/index.ts'
 import { SnapshotTaker } from './snapshot-taker.ts'
@@ -124,7 +130,9 @@ export class Controller {
           this.#watch.end()
           this.#active.resign()
         },
-        follow: () => {
+        follow: (leaderId, epoch) => {
+          const news = leaderId < 0 ? 'no active controller is known' : 'this node follows the active controller'
+          logger.info({ epoch, leaderId }, news)
           this.#readers.changed()
           this.#registration.consider()
         },
@@ -195,7 +203,11 @@ export class Controller {
         tailBytes += bytes.length
         if (tailBytes <= TAIL_BYTES_MAX) tail.push(bytes)
       })
+      if (log.nextOffset === 0 && state !== NO_QUORUM_STATE) refuseToFound(config, state)
       refuseForeign(config, folded.history)
+      // So that it is seen later that this folder belongs to a quorum, though it may not hold anything of it.
+      const joins = (config.bootstrapServers ?? []).length > 0
+      if (joins && state === NO_QUORUM_STATE) await writeQuorumState(world.disk, log.folder, state, 1, [])
       controller = new Controller(start, { log, folded, state, bootstrap })
       await controller.#stand(tail)
       return controller

@@ -1,7 +1,7 @@
 import { ZERO_UUID } from '#base/uuid.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
-import { KRAFT_VERSIONS, type Voter } from '#core/raft/quorum.ts'
+import { KRAFT_VERSIONS, type QuorumState, type Voter } from '#core/raft/quorum.ts'
 import type { ControllerConfig } from './config.ts'
 import { soleVoter } from './control-records.ts'
 import type { QuorumHistory } from './quorum-history.ts'
@@ -36,6 +36,20 @@ export function refuseLater({ features }: ControllerConfig, image: MetadataImage
   if (level <= newest) return
   throw new QuorumError(
     `the metadata log is at metadata.version ${level}, of a later release; this one knows up to ${newest}`,
+  )
+}
+
+/**
+ * A folder without a log begins a quorum only where it never belonged to one: a node that was killed while it joined, and
+ * is started as if it were the first, would lead a second quorum in the name of the same cluster.
+ */
+export function refuseToFound(
+  { nodeId, voters = [], bootstrapServers = [] }: ControllerConfig,
+  { leaderId, votedId }: QuorumState,
+): void {
+  if (voters.length > 0 || bootstrapServers.length > 0 || leaderId === nodeId || votedId === nodeId) return
+  throw new QuorumError(
+    `node ${nodeId} was to join a cluster and has nothing of its metadata yet, so it cannot be started by itself: name a node of the cluster again (--join, or controller.quorum.bootstrap.servers)`,
   )
 }
 

@@ -4,6 +4,7 @@ import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 import type { Controller } from './controller.ts'
+import { QuorumError } from './quorum-error.ts'
 import { QuorumRig, recordsOf } from './testing/quorum-rig.ts'
 import { Client } from './testing/rig.ts'
 
@@ -193,6 +194,26 @@ test('a node joins a cluster of one by itself, and leaves it again; the one that
       again.voters.map(({ id }) => id),
       [2, 3, 4],
     )
+    await rig.stopAll()
+  })
+})
+
+test('a node that was killed while it joined does not begin a quorum of its own when nobody is named any more', async () => {
+  await simulated(9, async (rig, simulation) => {
+    const founder = rig.add()
+    await rig.start(founder)
+    const bootstrapServers = [{ host: founder.machine.host, port: 9093 }]
+    const late = rig.add({ bootstrapServers, autoJoin: true })
+    simulation.network.cut(late.machine, founder.machine)
+    await rig.start(late)
+    await simulation.wait(100)
+    rig.crash(late)
+    late.config = {}
+    await assert.rejects(rig.start(late), QuorumError)
+    simulation.network.heal(late.machine, founder.machine)
+    late.config = { bootstrapServers, autoJoin: true }
+    const joined = await rig.start(late)
+    await rig.until(() => joined.voters.length === 2, 'it votes')
     await rig.stopAll()
   })
 })

@@ -94,7 +94,9 @@ export class QuorumRig {
       () => {
         const { running } = this
         const active = running.find(({ isActive }) => isActive)
-        return active !== undefined && running.every(each => each.highWatermark >= active.nextOffset)
+        if (active === undefined) return false
+        const isSame = (each: Controller) => each.image?.offset === active.image?.offset
+        return running.every(each => each.highWatermark >= active.nextOffset && isSame(each))
       },
       'all controllers have caught up',
       limitMs,
@@ -104,8 +106,8 @@ export class QuorumRig {
   /** For messages. */
   get state(): string {
     return JSON.stringify(
-      this.running.map(({ nodeId, isActive, leaderId, epoch, highWatermark, nextOffset }) => {
-        return { nodeId, isActive, leaderId, epoch, highWatermark, nextOffset }
+      this.running.map(({ nodeId, isActive, leaderId, epoch, highWatermark, nextOffset, image }) => {
+        return { nodeId, isActive, leaderId, epoch, highWatermark, nextOffset, image: image?.offset }
       }),
     )
   }

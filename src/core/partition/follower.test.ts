@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { stamp } from '#records/batch.ts'
+import { BatchBuilder } from '#records/builder.ts'
 import { type FollowedLog, type FollowerEffect, PartitionFollower } from './follower.ts'
 
 interface TestLog {
@@ -32,4 +34,27 @@ test('a log that begins anew where the leader begins takes all below for committ
   assert.deepEqual(follower.step({ kind: 'settled', failed: false }, 0), [])
   assert.equal(follower.position?.offset, 1557)
   assert.equal(follower.position?.lastFetchedEpoch, -1)
+})
+
+test('a log that begins within a batch, as records were deleted up to there, takes the whole batch', () => {
+  const log: TestLog = { startOffset: 7936, endOffset: 7936, latestEpoch: undefined }
+  const follower = followerOf(log, 7936)
+  assert.deepEqual(follower.begin(), [])
+  const builder = new BatchBuilder()
+  for (const value of ['a', 'b', 'c']) builder.append(1000, null, Buffer.from(value), [])
+  const records = builder.build()
+  stamp(records, 0, 7934, 7)
+  const { position } = follower
+  assert(position !== undefined)
+  const answer = { kind: 'fetched', position, highWatermark: 7937, startOffset: 7936, records } as const
+  // It was refused for ever, as it begins below the end.
+  assert.deepEqual(follower.step(answer, 0), [{ kind: 'startAnew', offset: 7934 }])
+  Object.assign(log, { startOffset: 7934, endOffset: 7934 })
+  const appends = follower.step({ kind: 'settled', failed: false }, 0)
+  assert.deepEqual(appends, [{ kind: 'append', records, size: records.length, endOffset: 7937 }])
+  Object.assign(log, { endOffset: 7937, latestEpoch: 7 })
+  assert.deepEqual(follower.step({ kind: 'settled', failed: false }, 0), [
+    { kind: 'highWatermark', offset: 7937 },
+    { kind: 'logStart', offset: 7936 },
+  ])
 })

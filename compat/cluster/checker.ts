@@ -93,13 +93,14 @@ export function unseen(readers: readonly Reader[], ends: ReadonlyMap<number, num
   return wrong
 }
 
-/** The longest time between two acknowledgements of one writer that reaches into a time (wall clock, ms). */
+/** The longest time between two acknowledgements for one partition that reaches into a time (wall clock, ms). */
 export function longestGap(acknowledged: readonly Acknowledged[], from: number, until: number): number {
   let longest = 0
-  let before: number | undefined
-  for (const { at } of acknowledged) {
-    if (before !== undefined && at >= from && before <= until) longest = Math.max(longest, at - before)
-    before = Math.max(before ?? at, at)
+  const before = new Map<number, number>()
+  for (const { at, partition } of acknowledged) {
+    const last = before.get(partition)
+    if (last !== undefined && at >= from && last <= until) longest = Math.max(longest, at - last)
+    before.set(partition, Math.max(last ?? at, at))
   }
   return longest
 }

@@ -146,12 +146,18 @@ export class Client {
   async topic(name: string, options: { readonly create?: boolean; readonly fresh?: boolean } = {}): Promise<Topic> {
     const remembered = options.fresh === true ? undefined : this.metadata.remembered(name)
     if (remembered !== undefined) return remembered
+    const { clock } = this.world
+    const newUntil = clock.monotonic() + NEWS_MS_MAX
     return await this.retrying(async () => {
       const { topics, errors } = await this.metadata.refresh([name], options)
       const error = errors.get(name)
       if (error !== undefined) {
-        // Without creation under way there is nothing to wait for.
-        const final = error.code === 'UNKNOWN_TOPIC_OR_PARTITION' && options.create !== true
+        // Without creation under way there is nothing to wait for, but that this broker hears what another one did.
+        const alone = this.brokers.known.size < 2
+        const final =
+          error.code === 'UNKNOWN_TOPIC_OR_PARTITION' &&
+          options.create !== true &&
+          (alone || clock.monotonic() >= newUntil)
         throw final ? new ClientError(error.code, `there is no topic "${name}"`, { errorCode: 3 }) : error
       }
       const topic = topics[0]
@@ -171,6 +177,9 @@ export class Client {
     this.brokers.close()
   }
 }
+
+/** For so long one broker of several may not know yet what a client did at another. */
+const NEWS_MS_MAX: Millis = 1000
 
 /** Dials the cluster and learns its brokers. Rejects with a ClientError that says what to check. */
 export async function connect(options: Partial<ClientOptions> & { readonly world: ClientWorld }): Promise<Client> {

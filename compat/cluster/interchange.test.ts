@@ -188,3 +188,55 @@ test('a cluster of Kafka is replaced by ours node by node, on the same folders a
   told.push(passed(await trial.verdict()))
   for (const line of told) t.diagnostic(line)
 })
+
+test('brokers of Kafka and ours under controllers of ours, one of which is killed', {
+  skip,
+  timeout: 240_000,
+}, async t => {
+  const controller = { kind: 'tidemark', roles: 'controller' } as const
+  const cluster = await clusterOf(t, {
+    members: [
+      controller,
+      controller,
+      controller,
+      { kind: 'kafka', roles: 'broker' },
+      { kind: 'kafka', roles: 'broker' },
+      { kind: 'tidemark', roles: 'broker' },
+    ],
+  })
+  cluster.start(1, 2, 3)
+  await cluster.untilFounded()
+  cluster.start(4, 5, 6)
+  await cluster.untilLive()
+  const trial = await Trial.begin(cluster, {
+    topic: 'under-ours',
+    placement: [
+      [4, 5, 6],
+      [5, 6, 4],
+      [6, 4, 5],
+    ],
+    minIsr: 2,
+    writers: ['tidemark', 'java'],
+    readers: ['java', 'tidemark'],
+    perSecond: 100,
+  })
+  t.after(() => trial.abandon())
+  await trial.untilInSync()
+  const told: string[] = []
+  const kill = async (id: number, what: string) => {
+    const from = Date.now()
+    await cluster.member(id).kill()
+    await trial.untilWritten(100)
+    told.push(`kill -9 of ${what}: felt for ${JSON.stringify(trial.gaps(from))} ms`)
+    cluster.start(id)
+    await cluster.untilLive()
+    await trial.untilInSync()
+  }
+  const { leaderId } = await cluster.untilLed()
+  await kill(leaderId, 'the active controller')
+  await cluster.untilLed(({ leaderId: now, voters }) => now !== leaderId && voters.length === 3)
+  await kill(4, "Kafka's broker")
+  await kill(6, 'our broker')
+  told.push(passed(await trial.verdict()))
+  for (const line of told) t.diagnostic(line)
+})

@@ -179,7 +179,7 @@ export class Member {
 export class MixedCluster {
   readonly members: readonly Member[]
   readonly #dir: string
-  readonly #clusterId: string
+  #clusterId: string
   readonly #quorum: 'static' | 'dynamic'
   readonly #features: 'ours' | 'kafka'
   #formatted: string | undefined
@@ -244,6 +244,19 @@ export class MixedCluster {
   get bootstrap(): string {
     const brokers = this.members.filter(({ isBroker }) => isBroker)
     return brokers.map(({ reachedAt }) => `127.0.0.1:${reachedAt.broker}`).join(',')
+  }
+
+  /** Waits until our controllers have founded a cluster: folders of Kafka's are to be formatted with its id. */
+  async untilFounded(): Promise<void> {
+    const controllers = this.members.filter(({ isController, isRunning }) => isController && isRunning)
+    const founded = async () => {
+      const [first] = controllers
+      if (first === undefined) return false
+      const { clusterId } = await ask(first.reachedAt.controller, API.DescribeCluster, { endpointType: 2 })
+      this.#clusterId = clusterId
+      return clusterId !== ''
+    }
+    await this.during(eventually('the cluster is founded', founded, START_LIMIT_MS))
   }
 
   /** Folders of Kafka's nodes are formatted where they are not there; ours need none. */

@@ -3,6 +3,7 @@ import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import { type FetchPosition, type FollowerEffect, PartitionFollower } from '#core/partition/follower.ts'
 import {
+  type FetchContact,
   type FollowerState,
   type IsrAnswer,
   type IsrProposal,
@@ -197,6 +198,8 @@ export class Partition {
   #lead({ leaderEpoch: epoch, partitionEpoch, replicas, isr }: Assignment, terms: PartitionTerms): void {
     if (this.#leader !== undefined && this.#leaderEpoch === epoch) {
       this.#perform(this.#stepped({ kind: 'assigned', replicas, isr, partitionEpoch }))
+      // A follower at rest that was put out must be looked at again, or nobody lets it in.
+      this.#tell(this.#endWatchers)
       return
     }
     const { nodeId, lagTimeMaxMs, eligibleEpoch, clock, ledChanged } = this.#around
@@ -293,11 +296,20 @@ export class Partition {
     return believed < this.#leaderEpoch ? 'FENCED_LEADER_EPOCH' : 'UNKNOWN_LEADER_EPOCH'
   }
 
-  /** A follower fetches from `offset`, so it holds everything below. False when it is none of the replicas. */
-  followerFetched(replica: NodeId, offset: Offset, startOffset: Offset, brokerEpoch: number): boolean {
+  /**
+   * A follower fetches from `offset`, so it holds everything below. False when it is none of the replicas. With a contact
+   * that need not be said again while it rests there.
+   */
+  followerFetched(
+    replica: NodeId,
+    offset: Offset,
+    startOffset: Offset,
+    brokerEpoch: number,
+    contact?: FetchContact,
+  ): boolean {
     const leader = this.#leader
     if (leader === undefined || !leader.replicas.hosts(replica)) return false
-    const event = { kind: 'followerFetched', replica, offset, startOffset, brokerEpoch } as const
+    const event = { kind: 'followerFetched', replica, offset, startOffset, brokerEpoch, contact } as const
     const effects = leader.step(event, this.#around.clock.monotonic())
     if (effects.length > 0) this.#perform(effects)
     if (this.#startWatchers.size > 0) this.#tell(this.#startWatchers)
@@ -367,6 +379,7 @@ export class Partition {
   startMoved(): void {
     if (this.#highWatermark < this.log.startOffset) this.#highWatermark = this.log.startOffset
     this.#tellAll()
+    if (this.fetchPosition !== undefined) this.#around.fetchable(this)
   }
 
   /** The topic is gone, or the broker stops: nobody waits here any more. */

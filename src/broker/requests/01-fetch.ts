@@ -40,7 +40,8 @@ export function fetch(broker: Broker): ServedApi {
       if (context.kind === 'refused') return { errorCode: ErrorCode[context.error], sessionId: 0, responses: [] }
       const isFollower = (call.apiVersion >= 15 ? request.replicaState.replicaId : request.replicaId) >= 0
       const fetching = new (isFollower ? ReplicaFetchCall : FetchCall)(broker, request, call, context)
-      if (context.partitions.length <= OPENED_AND_LOOKED_AT_ONCE) return fetching.run()
+      const looks = isFollower && context.kind === 'incremental' ? context.named : context.partitions
+      if (looks.length <= OPENED_AND_LOOKED_AT_ONCE) return fetching.run()
       return broker.turns.next().then(() => fetching.run())
     },
   })

@@ -6,23 +6,15 @@ import type { Answer, Call } from '#network/service.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import type { FetchRequest, FetchResponse } from '#protocol/messages/fetch.ts'
 import type { InputOf } from '#protocol/schema.ts'
-import type { LogRange } from '#storage/log.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Broker } from '../broker.ts'
 import type { Deadline } from '../deadlines.ts'
-import type { Partition, Watcher } from '../partitions/partition.ts'
+import type { Partition } from '../partitions/partition.ts'
+import { isAtRest, type Look, type Place, type PlacesListener, placesOf, ReplicaPlaces } from './01-replica-places.ts'
 
 type Response = InputOf<typeof FetchResponse>
 type TopicResponse = NonNullable<Response['responses']>[number]
 type PartitionResponse = NonNullable<TopicResponse['partitions']>[number]
-
-/** What one partition gives. */
-interface Look {
-  readonly partition: Partition | undefined
-  readonly error: ErrorName | undefined
-  readonly range: LogRange | undefined
-  readonly divergingEpoch: { readonly epoch: number; readonly endOffset: number } | undefined
-}
 
 const NO_RECORDS = Buffer.alloc(0)
 /** How long a disk is waited for that holds what a follower lacks. */
@@ -32,18 +24,17 @@ const LOOKED_AT_ONCE = 8
 
 /**
  * A follower's fetch: says how far the follower is in every partition, which may move their watermarks, and takes what
- * lies behind that, to the end of the log. When there is nothing it waits, and then looks only where something moved: a
- * follower of thousands of partitions fetches often.
+ * lies behind that, to the end of the log. It looks only where something moved since the session's last fetch, and when
+ * there is nothing it waits until something does: a follower of thousands of partitions fetches often.
  */
-export class ReplicaFetchCall implements Watcher {
+export class ReplicaFetchCall implements PlacesListener {
   readonly #broker: Broker
   readonly #request: FetchRequest
   readonly #call: Call
   readonly #context: Exclude<FetchContext, { kind: 'refused' }>
   readonly #replica: NodeId
   readonly #brokerEpoch: number
-  readonly #looks: Look[] = []
-  readonly #indexes = new Map<Partition, number>()
+  readonly #places: ReplicaPlaces
   #bytes = 0
   #suffices = false
   /** Until a partition that is throttled may be read again. */
@@ -53,7 +44,7 @@ export class ReplicaFetchCall implements Watcher {
   #resolve: ((answer: Answer<Response>) => void) | undefined
   #deadline: Deadline | undefined
   #forget: (() => void) | undefined
-  readonly #moved = new Set<number>()
+  readonly #moved = new Set<Place>()
   #isPlanned = false
 
   constructor(broker: Broker, request: FetchRequest, call: Call, context: Exclude<FetchContext, { kind: 'refused' }>) {
@@ -64,16 +55,18 @@ export class ReplicaFetchCall implements Watcher {
     const { replicaId, replicaEpoch } = request.replicaState
     this.#replica = call.apiVersion >= 15 ? replicaId : request.replicaId
     this.#brokerEpoch = call.apiVersion >= 15 ? replicaEpoch : -1
+    this.#places = this.#openPlaces()
   }
 
   run(): Answer<Response> | Promise<Answer<Response>> {
-    const { partitions } = this.#context
+    const places = this.#places
     // A life of the follower's broker that the cluster has seen the end of says nothing of what its successor has.
     const known = this.#broker.metadata.image.broker(this.#replica)
     const isStale = this.#brokerEpoch !== -1 && known !== undefined && known.epoch > this.#brokerEpoch
-    for (let index = 0; index < partitions.length; index++) {
-      this.#look(index, isStale ? 'NOT_LEADER_OR_FOLLOWER' : undefined, true)
-    }
+    if (isStale) places.wakeAll()
+    places.livesAs(this.#brokerEpoch)
+    if (!isStale) places.contact.at = this.#broker.world.clock.monotonic()
+    for (const place of places.awake) this.#look(place, isStale ? 'NOT_LEADER_OR_FOLLOWER' : undefined, true)
     if (this.#slow.length > 0) return this.#patiently()
     const { maxWaitMs } = this.#request
     if (this.#suffices || maxWaitMs <= 0 || this.#bytes >= this.#request.minBytes) return this.#answer()
@@ -81,15 +74,26 @@ export class ReplicaFetchCall implements Watcher {
       this.#resolve = resolve
       this.#deadline = this.#broker.deadlines.after(Math.min(maxWaitMs, this.#throttledMs), () => this.#expire())
       this.#forget = this.#call.caller.whenGone(() => this.#stopWaiting())
-      for (const partition of this.#indexes.keys()) partition.watchEnd(this)
+      places.listener = this
     })
   }
 
-  moved(partition: Partition): void {
-    const index = this.#indexes.get(partition)
-    if (index === undefined || this.#resolve === undefined) return
-    this.#moved.add(index)
-    if (this.#indexes.size <= LOOKED_AT_ONCE) {
+  #openPlaces(): ReplicaPlaces {
+    const context = this.#context
+    const { places, isNew } =
+      context.kind === 'sessionless'
+        ? { places: new ReplicaPlaces(), isNew: true }
+        : placesOf(context.session, this.#call.caller)
+    if (context.kind === 'incremental') for (const asked of context.forgotten) places.forget(asked)
+    const asks = context.kind === 'incremental' && !isNew ? context.named : context.partitions
+    for (const asked of asks) places.ask(asked)
+    return places
+  }
+
+  moved(place: Place): void {
+    if (this.#resolve === undefined) return
+    this.#moved.add(place)
+    if (this.#places.size <= LOOKED_AT_ONCE) {
       this.#again()
       return
     }
@@ -106,14 +110,14 @@ export class ReplicaFetchCall implements Watcher {
     if (this.#resolve === undefined) return
     // With a minimum the ranges that were found already may be longer by now.
     if (this.#request.minBytes > 1) this.#lookEverywhere()
-    else for (const index of this.#moved) this.#look(index, undefined, false)
+    else for (const place of this.#moved) this.#look(place, undefined, false)
     this.#moved.clear()
     if (this.#suffices || this.#slow.length > 0 || this.#bytes >= this.#request.minBytes) this.#finish()
   }
 
   #lookEverywhere(): void {
     this.#bytes = 0
-    for (let index = 0; index < this.#looks.length; index++) this.#look(index, undefined, false)
+    for (const place of this.#places.awake) this.#look(place, undefined, false)
   }
 
   #expire(): void {
@@ -132,7 +136,8 @@ export class ReplicaFetchCall implements Watcher {
     this.#resolve = undefined
     this.#broker.deadlines.cancel(this.#deadline)
     this.#forget?.()
-    for (const partition of this.#indexes.keys()) partition.unwatchEnd(this)
+    if (this.#places.listener === this) this.#places.listener = undefined
+    if (this.#context.kind === 'sessionless') for (const place of this.#places.awake) place.watch(undefined)
   }
 
   /** What a disk has not given by then is had with the next fetch. */
@@ -148,17 +153,17 @@ export class ReplicaFetchCall implements Watcher {
     return this.#answer()
   }
 
-  #look(index: number, refusal: ErrorName | undefined, isFirst: boolean): void {
-    const asked = this.#context.partitions[index] as FetchedPartition
+  #look(place: Place, refusal: ErrorName | undefined, isFirst: boolean): void {
+    const { asked } = place
     const found = refusal ?? this.#find(asked)
     if (typeof found === 'string') {
-      this.#looks[index] = { partition: undefined, error: found, range: undefined, divergingEpoch: undefined }
+      place.look = { ...NOTHING, error: found }
       this.#suffices = true
       return
     }
-    this.#indexes.set(found, index)
-    const look = this.#read(index, asked, found, isFirst)
-    this.#looks[index] = look
+    place.watch(found)
+    const look = this.#read(place, found, isFirst)
+    place.look = look
     if (look.error !== undefined || look.divergingEpoch !== undefined) this.#suffices = true
     else if (this.#hasUrgentNews(asked, found)) this.#suffices = true
     this.#bytes += look.range?.size ?? 0
@@ -174,7 +179,8 @@ export class ReplicaFetchCall implements Watcher {
     return found.checkEpoch(Math.max(asked.currentLeaderEpoch, -1)) ?? found
   }
 
-  #read(index: number, asked: FetchedPartition, partition: Partition, isFirst: boolean): Look {
+  #read(place: Place, partition: Partition, isFirst: boolean): Look {
+    const { asked } = place
     const { log } = partition
     const { fetchOffset, lastFetchedEpoch } = asked
     if (fetchOffset < log.startOffset || fetchOffset > log.endOffset) {
@@ -188,7 +194,7 @@ export class ReplicaFetchCall implements Watcher {
       if (diverging === 'unknown') return { ...NOTHING, partition, error: 'OFFSET_OUT_OF_RANGE' }
       if (diverging !== undefined) return { ...NOTHING, partition, divergingEpoch: diverging }
     }
-    if (isFirst && !partition.followerFetched(this.#replica, fetchOffset, asked.followerLogStart, this.#brokerEpoch)) {
+    if (isFirst && !this.#isReplica(partition, asked)) {
       // A replica that the metadata here does not know yet, if ever: it asks again.
       const error = asked.currentLeaderEpoch >= 0 ? 'UNKNOWN_LEADER_EPOCH' : 'NOT_LEADER_OR_FOLLOWER'
       return { ...NOTHING, partition, error }
@@ -210,15 +216,20 @@ export class ReplicaFetchCall implements Watcher {
     this.#slow.push(
       range.then(
         late => {
-          this.#looks[index] = { ...NOTHING, partition, range: late }
+          place.look = { ...NOTHING, partition, range: late }
         },
         error => {
           if (!(error instanceof StorageError)) throw error
-          this.#looks[index] = { ...NOTHING, partition, error: 'KAFKA_STORAGE_ERROR' }
+          place.look = { ...NOTHING, partition, error: 'KAFKA_STORAGE_ERROR' }
         },
       ),
     )
     return { ...NOTHING, partition }
+  }
+
+  #isReplica(partition: Partition, { fetchOffset, followerLogStart }: FetchedPartition): boolean {
+    const contact = this.#context.kind === 'sessionless' ? undefined : this.#places.contact
+    return partition.followerFetched(this.#replica, fetchOffset, followerLogStart, this.#brokerEpoch, contact)
   }
 
   /**
@@ -234,10 +245,13 @@ export class ReplicaFetchCall implements Watcher {
   #answer(): Response {
     const context = this.#context
     const topics = new Map<string, { topic: string; topicId: string; partitions: PartitionResponse[] }>()
-    for (let index = 0; index < this.#looks.length; index++) {
-      const look = this.#looks[index] as Look
-      const asked = context.partitions[index] as FetchedPartition
-      if (context.kind === 'incremental' && !hasNews(asked, look)) continue
+    const served: Place[] = []
+    for (const place of this.#places.awake) {
+      const { asked, look } = place
+      if (context.kind === 'incremental' && !hasNews(asked, look)) {
+        if (isAtRest(place, this.#replica)) this.#places.rest(place)
+        continue
+      }
       const key = asked.topicId === ZERO_UUID ? `${asked.topic}` : asked.topicId
       let topic = topics.get(key)
       if (topic === undefined) {
@@ -245,8 +259,11 @@ export class ReplicaFetchCall implements Watcher {
         topics.set(key, topic)
       }
       topic.partitions.push(this.#partitionResponse(asked, look))
-      if (look.range !== undefined && context.kind === 'incremental') context.session.serveLast(asked)
+      if (look.range !== undefined) served.push(place)
+      else if (context.kind !== 'sessionless' && isAtRest(place, this.#replica)) this.#places.rest(place)
     }
+    if (context.kind === 'sessionless') this.#places.close()
+    else for (const place of served) this.#places.serveLast(place)
     return {
       errorCode: ErrorCode.NONE,
       sessionId: context.kind === 'sessionless' ? 0 : context.session.id,

@@ -35,8 +35,18 @@ export interface FollowerState {
   readonly caughtUpAt: Millis
 }
 
+/**
+ * When a follower's session with this broker last fetched. What the session has at rest, no fetch names, and nobody goes
+ * over: this one time stands for a fetch of each such partition from where it was.
+ */
+export interface FetchContact {
+  readonly at: Millis
+}
+
 interface Follower {
   readonly id: NodeId
+  /** Since it had all that the leader has; undefined when it has not, or nobody speaks for it. */
+  contact: FetchContact | undefined
   endOffset: Offset
   startOffset: Offset
   brokerEpoch: number
@@ -144,6 +154,7 @@ export class InSyncReplicas {
     at: { readonly offset: Offset; readonly startOffset: Offset; readonly brokerEpoch: number },
     leaderEnd: Offset,
     now: Millis,
+    contact?: FetchContact,
   ): boolean {
     const follower = this.#followers.find(each => each.id === id)
     if (follower === undefined) return false
@@ -151,6 +162,7 @@ export class InSyncReplicas {
     else if (at.offset >= follower.leaderEndThen) {
       follower.caughtUpAt = Math.max(follower.caughtUpAt, follower.fetchedAt)
     }
+    follower.contact = at.offset >= leaderEnd ? contact : undefined
     follower.fetchedAt = now
     follower.leaderEndThen = Math.max(follower.leaderEndThen, leaderEnd)
     const moved = follower.endOffset !== at.offset || follower.brokerEpoch !== at.brokerEpoch
@@ -158,6 +170,16 @@ export class InSyncReplicas {
     follower.startOffset = at.startOffset
     follower.brokerEpoch = at.brokerEpoch
     return moved
+  }
+
+  /** The leader's log goes on: until now, who fetched and had all of it was caught up. */
+  endMoves(): void {
+    for (const follower of this.#followers) {
+      if (follower.contact === undefined) continue
+      follower.fetchedAt = Math.max(follower.fetchedAt, follower.contact.at)
+      follower.caughtUpAt = Math.max(follower.caughtUpAt, follower.fetchedAt)
+      follower.contact = undefined
+    }
   }
 
   /** Only what is newer counts: the answer to a proposal may have come before, and says the same. */
@@ -292,6 +314,7 @@ export class InSyncReplicas {
 function unknownFollower(id: NodeId): Follower {
   return {
     id,
+    contact: undefined,
     endOffset: -1,
     startOffset: -1,
     brokerEpoch: -1,

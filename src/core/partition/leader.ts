@@ -1,10 +1,10 @@
 import { assert } from '#base/assert.ts'
 import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
 import { baseOffset, lastOffsetDelta, NO_PRODUCER_ID, producerId, stamp } from '#records/batch.ts'
-import { InSyncReplicas, type IsrAnswer, type IsrProposal } from './in-sync-replicas.ts'
+import { type FetchContact, InSyncReplicas, type IsrAnswer, type IsrProposal } from './in-sync-replicas.ts'
 import type { ProducerStates } from './producers.ts'
 
-export type { FollowerState, IsrAnswer, IsrMember, IsrProposal } from './in-sync-replicas.ts'
+export type { FetchContact, FollowerState, IsrAnswer, IsrMember, IsrProposal } from './in-sync-replicas.ts'
 
 /** Why a partition's leader refuses or fails a produce, by the name of Kafka's error. */
 export type ProduceError =
@@ -45,6 +45,8 @@ export type LeaderEvent<Token> =
       readonly startOffset: Offset
       /** As the follower said it; -1 where it did not. */
       readonly brokerEpoch: number
+      /** Of the session that fetches on behalf of it without naming it again. */
+      readonly contact?: FetchContact | undefined
     }
   /** What the metadata says of this epoch's partition. May be older or newer than the answer to a proposal. */
   | {
@@ -152,7 +154,8 @@ export class PartitionLeader<Token> {
       case 'storeFailed':
         return this.#storeFailed(event.endOffset, event.message)
       case 'followerFetched':
-        if (!this.replicas.fetched(event.replica, event, this.#storedEnd, now)) return this.#proposed(now)
+        if (!this.replicas.fetched(event.replica, event, this.#storedEnd, now, event.contact))
+          return this.#proposed(now)
         return this.#moved(now)
       case 'assigned':
         this.replicas.assigned(event.replicas, event.isr, event.partitionEpoch, now)
@@ -218,6 +221,7 @@ export class PartitionLeader<Token> {
 
   #stored(endOffset: Offset, now: Millis): readonly LeaderEffect<Token>[] {
     assert(endOffset >= this.#storedEnd && endOffset <= this.#nextOffset, 'the log holds what it was given, in order')
+    if (endOffset > this.#storedEnd) this.replicas.endMoves()
     this.#storedEnd = endOffset
     this.producers.stored(endOffset)
     return this.#moved(now)

@@ -26,7 +26,16 @@ export type FetchContext =
   | { readonly kind: 'sessionless'; readonly partitions: readonly FetchedPartition[] }
   /** A new session: all is answered, later only what changed. */
   | { readonly kind: 'full'; readonly partitions: readonly FetchedPartition[]; readonly session: FetchSession }
-  | { readonly kind: 'incremental'; readonly partitions: readonly FetchedPartition[]; readonly session: FetchSession }
+  | {
+      readonly kind: 'incremental'
+      /** All of the session, gone over when asked for. */
+      readonly partitions: readonly FetchedPartition[]
+      /** Those that this request names. */
+      readonly named: readonly FetchedPartition[]
+      /** Those that it takes out. */
+      readonly forgotten: readonly FetchedPartition[]
+      readonly session: FetchSession
+    }
   | {
       readonly kind: 'refused'
       readonly error: 'FETCH_SESSION_ID_NOT_FOUND' | 'INVALID_FETCH_SESSION_EPOCH' | 'FETCH_SESSION_TOPIC_ID_ERROR'
@@ -54,6 +63,8 @@ export class FetchSession {
   nextEpoch = 1
   /** In the order in which they are to be served: those that gave data go to the end. */
   readonly partitions = new Map<string, FetchedPartition>()
+  /** Those whose topic is not known. */
+  readonly nameless = new Set<FetchedPartition>()
 
   constructor(id: number, usesTopicIds: boolean, privileged: boolean, now: Millis) {
     this.id = id
@@ -119,7 +130,7 @@ export class FetchSessions {
     if (session === undefined) return { kind: 'refused', error: 'FETCH_SESSION_ID_NOT_FOUND' }
     if (session.nextEpoch !== sessionEpoch) return { kind: 'refused', error: 'INVALID_FETCH_SESSION_EPOCH' }
     if (session.usesTopicIds !== usesTopicIds) return { kind: 'refused', error: 'FETCH_SESSION_TOPIC_ID_ERROR' }
-    this.#update(session, request, nameOf)
+    const { named, forgotten } = this.#update(session, request, nameOf)
     if (this.#partitions > this.#partitionsMax || session.partitions.size > SESSION_PARTITIONS_MAX) {
       this.#end(session.id) // its client names all again, and is served without a session while there is no room
       return { kind: 'refused', error: 'FETCH_SESSION_ID_NOT_FOUND' }
@@ -130,10 +141,21 @@ export class FetchSessions {
       this.#end(session.id)
       return { kind: 'sessionless', partitions: [] }
     }
-    for (const partition of session.partitions.values()) {
-      if (partition.topic === undefined) partition.topic = nameOf(partition.topicId)
+    for (const partition of session.nameless) {
+      partition.topic = nameOf(partition.topicId)
+      if (partition.topic !== undefined) session.nameless.delete(partition)
     }
-    return { kind: 'incremental', partitions: [...session.partitions.values()], session }
+    let partitions: readonly FetchedPartition[] | undefined
+    return {
+      kind: 'incremental',
+      get partitions() {
+        partitions ??= [...session.partitions.values()]
+        return partitions
+      },
+      named,
+      forgotten,
+      session,
+    }
   }
 
   #create(
@@ -152,6 +174,7 @@ export class FetchSessions {
     const session = new FetchSession(id, usesTopicIds, privileged, now)
     for (const partition of partitions) {
       session.partitions.set(keyOf(partition.topicId, partition.topic, partition.index), partition)
+      if (partition.topic === undefined) session.nameless.add(partition)
     }
     this.#sessions.set(id, session)
     this.#partitions += session.partitions.size
@@ -182,16 +205,31 @@ export class FetchSessions {
     return true
   }
 
-  #update(session: FetchSession, request: FetchRequest, nameOf: (topicId: Uuid) => string | undefined): void {
+  #update(
+    session: FetchSession,
+    request: FetchRequest,
+    nameOf: (topicId: Uuid) => string | undefined,
+  ): { readonly named: readonly FetchedPartition[]; readonly forgotten: readonly FetchedPartition[] } {
     const before = session.partitions.size
+    const named: FetchedPartition[] = []
+    const forgotten: FetchedPartition[] = []
     for (const topic of request.forgottenTopicsData) {
-      for (const index of topic.partitions) session.partitions.delete(keyOf(topic.topicId, topic.topic, index))
+      for (const index of topic.partitions) {
+        const key = keyOf(topic.topicId, topic.topic, index)
+        const known = session.partitions.get(key)
+        if (known === undefined) continue
+        session.partitions.delete(key)
+        session.nameless.delete(known)
+        forgotten.push(known)
+      }
     }
     for (const asked of namedIn(request, nameOf)) {
       const key = keyOf(asked.topicId, asked.topic, asked.index)
       const known = session.partitions.get(key)
+      named.push(known ?? asked)
       if (known === undefined) {
         session.partitions.set(key, asked)
+        if (asked.topic === undefined) session.nameless.add(asked)
         continue
       }
       known.fetchOffset = asked.fetchOffset
@@ -201,6 +239,7 @@ export class FetchSessions {
       known.followerLogStart = asked.followerLogStart
     }
     this.#partitions += session.partitions.size - before
+    return { named, forgotten }
   }
 }
 

@@ -147,7 +147,13 @@ export class Broker {
       },
     })
     this.groups = new Groups(
-      { clock: world.clock, deadlines: this.deadlines, log: this.log, config: groupConfigOf(config.broker) },
+      {
+        clock: world.clock,
+        deadlines: this.deadlines,
+        log: this.log,
+        config: groupConfigOf(config.broker),
+        commitTimeoutMs: config.broker.number('offsets.commit.timeout.ms'),
+      },
       () => this.metadata.image.topicByName(OFFSETS_TOPIC)?.partitions.length,
     )
     this.producerIds = new ProducerIds(this.#ownLink, this.nodeId, () => this.#lifecycle?.epoch ?? -1)

@@ -195,6 +195,12 @@ export class LogFolders {
     return this.#folders.flatMap(folder => [...folder.found])
   }
 
+  /** Whether a partition lies in a folder that works, open or not. */
+  has(topic: string, partition: number): boolean {
+    const name = partitionFolderName(topic, partition)
+    return this.#folders.some(folder => folder.found.has(name) || folder.logs.has(name))
+  }
+
   /** The directory that a log is in. */
   directoryOf(log: Log): Uuid | undefined {
     return this.#folderOf(log)?.directoryId

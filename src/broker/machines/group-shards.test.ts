@@ -80,7 +80,13 @@ test('records that are no state of groups are left out with a line that says whe
     await new Promise(resolve => partition.produce(each, 0, each.length, 1, { settle: resolve }))
   }
 
-  const around = { clock, deadlines: new Deadlines(clock), log: lines, config: DEFAULT_GROUP_CONFIG }
+  const around = {
+    clock,
+    deadlines: new Deadlines(clock),
+    log: lines,
+    config: DEFAULT_GROUP_CONFIG,
+    commitTimeoutMs: 5000,
+  }
   const shard = new ShardRunner(partition, around)
   assert.deepEqual(await groupsOf(shard), ['known'])
   const complaints = lines.lines.filter(line => line.startsWith('error '))
@@ -106,7 +112,13 @@ test('what an earlier leader appended and is not stored yet is waited for', asyn
   partition.produce(appended, 0, appended.length, -1, { settle: () => {} })
   partition.become(assigned(1, { leader: -1 }), TERMS)
   partition.become(assigned(2), TERMS)
-  const around = { clock, deadlines: new Deadlines(clock), log: lines, config: DEFAULT_GROUP_CONFIG }
+  const around = {
+    clock,
+    deadlines: new Deadlines(clock),
+    log: lines,
+    config: DEFAULT_GROUP_CONFIG,
+    commitTimeoutMs: 5000,
+  }
   const shard = new ShardRunner(partition, around)
   assert.equal(await groupsOf(shard), undefined)
   slow.resolve()

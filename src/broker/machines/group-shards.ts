@@ -31,6 +31,13 @@ export interface ShardSurroundings {
   readonly deadlines: Deadlines
   readonly log: Logger
   readonly config: GroupConfig
+  /** `offsets.commit.timeout.ms`: how long an answer may wait for what it rests on to be committed. */
+  readonly commitTimeoutMs: Millis
+}
+
+interface Resting {
+  readonly since: Millis
+  readonly replies: GroupReply[]
 }
 
 interface OpenCall {
@@ -59,7 +66,9 @@ export class ShardRunner {
   #nextCall = 1
   readonly #calls = new Map<number, OpenCall>()
   /** Answers that rest on an append that is under way, in the order of the appends. */
-  readonly #resting: GroupReply[][] = []
+  readonly #resting: Resting[] = []
+  /** When the first of them has rested for too long. */
+  #overdue: Deadline | undefined
   readonly #untold: GroupCommand[] = []
   #wake: Deadline | undefined
   #stopped = false
@@ -103,8 +112,10 @@ export class ShardRunner {
     if (shard === undefined) return
     const { entries, answer } = shard.decide(command, this.#around.clock.now(), this.#around.clock.monotonic())
     if (entries.length > 0) this.#append(shard, entries, answer)
-    else if (this.#resting.length > 0) for (const reply of answer) (this.#resting.at(-1) as GroupReply[]).push(reply)
-    else this.#deliver(answer)
+    else if (this.#resting.length > 0) {
+      ;(this.#resting.at(-1) as Resting).replies.push(...answer)
+      this.#watchOverdue()
+    } else this.#deliver(answer)
     if (shard === this.#shard) this.#schedule(shard)
   }
 
@@ -117,7 +128,7 @@ export class ShardRunner {
     for (const entry of entries) shard.apply(entry, offset++)
     for (const [index, batch] of batches.entries()) {
       // Answers rest on the last of the decision's batches; the log takes them in their order or none after a failure.
-      this.#resting.push(index === batches.length - 1 ? replies : [])
+      this.#rest(index === batches.length - 1 ? replies : [])
       const token: ProduceToken = {
         settle: produced => {
           if (life === this.#life) this.#settled(produced)
@@ -130,7 +141,7 @@ export class ShardRunner {
 
   #settled(produced: Produced<ProduceToken>): void {
     if (produced.error === undefined) {
-      this.#deliver(this.#resting.shift() ?? [])
+      this.#wakeFirst()
       return
     }
     this.#around.log.warn(
@@ -146,12 +157,43 @@ export class ShardRunner {
     this.#around.deadlines.after(RELOAD_AFTER_MS, () => void this.#load())
   }
 
+  #rest(replies: GroupReply[]): void {
+    this.#resting.push({ since: this.#around.clock.monotonic(), replies })
+    this.#watchOverdue()
+  }
+
+  #wakeFirst(): void {
+    this.#deliver(this.#resting.shift()?.replies ?? [])
+  }
+
+  /** Whose answer rests for too long is told to try again; what was decided stays so, and may still be committed. */
+  #watchOverdue(): void {
+    if (this.#overdue !== undefined) return
+    const first = this.#resting.find(({ replies }) => replies.length > 0)
+    if (first === undefined) return
+    const { clock, deadlines, commitTimeoutMs } = this.#around
+    this.#overdue = deadlines.after(first.since + commitTimeoutMs - clock.monotonic(), () => {
+      this.#overdue = undefined
+      const error = new CoordinatorError('COORDINATOR_NOT_AVAILABLE')
+      const before = clock.monotonic() - commitTimeoutMs
+      for (const { since, replies } of this.#resting) {
+        if (since > before) break
+        for (const reply of replies.splice(0)) this.#close(reply.call)?.reject(error)
+      }
+      this.#watchOverdue()
+    })
+  }
+
+  #close(id: number): OpenCall | undefined {
+    const call = this.#calls.get(id)
+    this.#calls.delete(id)
+    call?.forget?.()
+    return call
+  }
+
   #deliver(replies: readonly GroupReply[]): void {
     for (const reply of replies) {
-      const call = this.#calls.get(reply.call)
-      this.#calls.delete(reply.call)
-      call?.forget?.()
-      call?.resolve(reply)
+      this.#close(reply.call)?.resolve(reply)
     }
   }
 
@@ -159,6 +201,8 @@ export class ShardRunner {
     this.#life++
     this.#shard = undefined
     this.#around.deadlines.cancel(this.#wake)
+    this.#around.deadlines.cancel(this.#overdue)
+    this.#overdue = undefined
     this.#resting.length = 0
     const calls = [...this.#calls.values()]
     this.#calls.clear()
@@ -223,12 +267,12 @@ export class ShardRunner {
     const partition = this.#partition
     if (partition.highWatermark >= endOffset) return
     const life = this.#life
-    this.#resting.push([])
+    this.#rest([])
     const watcher: Watcher = {
       moved: () => {
         if (life === this.#life && partition.highWatermark < endOffset) return
         partition.unwatch(watcher)
-        if (life === this.#life) this.#deliver(this.#resting.shift() ?? [])
+        if (life === this.#life) this.#wakeFirst()
       },
     }
     partition.watch(watcher)

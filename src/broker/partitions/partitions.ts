@@ -337,7 +337,25 @@ export class Partitions {
     return opening
   }
 
+  /**
+   * Where the replica lies, or is to lie. Rejects where it may lie in a folder that does not work: made anew in another one
+   * it would be empty, and believed to have all that it had acknowledged. KIP-858.
+   */
+  #directoryOf(topic: HostedTopic, index: number): Uuid | undefined {
+    const { nodeId, folders, image } = this.#options
+    const wanted = image().partition(topic.id, index)
+    const directory = wanted?.directories[wanted.replicas.indexOf(nodeId)]
+    const online = folders.directoryIds
+    if (directory === undefined || online.includes(directory)) return directory
+    const failed = folders.folders.filter(folder => !folder.online)
+    const isNew = wanted?.partitionEpoch === 0
+    if (failed.length === 0 || isNew || folders.has(topic.name, index)) return undefined
+    const paths = failed.map(({ path }) => path).join(', ')
+    throw new StorageError('EIO', paths, 'the partition may lie in a folder that is offline')
+  }
+
   async #open(topic: HostedTopic, index: number): Promise<Partition> {
+    const directoryId = this.#directoryOf(topic, index)
     const producers = new ProducerStates()
     let opened: Partition | undefined
     const fold: BatchFold = {
@@ -355,6 +373,7 @@ export class Partitions {
       config: topic.terms.log,
       fold,
       highWatermark: () => opened?.highWatermark ?? 0,
+      directoryId,
     })
     opened = new Partition(topic.id, topic.name, index, log, producers, highWatermark, this.#around)
     return opened

@@ -475,5 +475,8 @@ export class Broker {
     await this.partitions.change(delta, own)
     if (delta.deletedTopics.size > 0)
       this.groups.topicsDeleted([...delta.deletedTopics.values()].map(({ name, id }) => ({ name, topicId: id })))
+    // Who takes its leave may go when all others know, and by themselves they would tell in a heartbeat's time.
+    if ([...delta.brokers].some(id => this.metadata.image.broker(id)?.inControlledShutdown === true))
+      this.#lifecycle?.beat()
   }
 }

@@ -1,15 +1,12 @@
 import type { Millis } from '#base/units.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 
-/**
- * Something to do in a simulation, and what must hold of it. It rejects when something does not. Resolves to how many
- * events it had beside those of the simulation's own schedule, if any.
- */
+/** Something to do in a simulation, and what must hold of it. It rejects when something does not. */
 export interface Workload {
   readonly name: string
   /** Deliberately broken builds that its checkers must catch, by name. */
   readonly mutants: readonly string[]
-  run(simulation: Simulation, mutant: string | undefined): Promise<number | undefined> | Promise<void>
+  run(simulation: Simulation, mutant: string | undefined): Promise<void>
 }
 
 export interface SimulationOptions {
@@ -37,14 +34,12 @@ export async function runSimulation(options: SimulationOptions): Promise<Simulat
   const { seed, workload, mutant, keepTrace = false, limitMs } = options
   const simulation = new Simulation(seed, { keepTrace })
   let error: Error | undefined
-  let beside = 0
   // A node stops at a rejection that nobody takes, so such a run has failed as well.
   const broken = Promise.withResolvers<never>()
   const unhandled = (reason: unknown): void => broken.reject(reason)
   process.on('unhandledRejection', unhandled)
   try {
-    const run: Promise<number | undefined | void> = workload.run(simulation, mutant)
-    beside = (await simulation.run(Promise.race([run, broken.promise]), limitMs)) ?? 0
+    await simulation.run(Promise.race([workload.run(simulation, mutant), broken.promise]), limitMs)
   } catch (thrown) {
     error = thrown instanceof Error ? thrown : new Error(String(thrown))
   } finally {
@@ -54,7 +49,7 @@ export async function runSimulation(options: SimulationOptions): Promise<Simulat
   return {
     seed,
     hash: trace.hash,
-    events: schedule.count + beside,
+    events: schedule.count + simulation.beside,
     virtualMs: schedule.now / 1000,
     lines: trace.lines,
     error,

@@ -35,7 +35,7 @@ export class Candidacy extends Role {
   readonly #deadline: Millis
   /** Lost: the next round begins then. */
   #nextAt: Millis = NEVER
-  #won = false
+  won = false
   #isOver = false
   /** Somebody still hears of the leader that this node doubts. */
   #isLeaderNamed = false
@@ -59,7 +59,7 @@ export class Candidacy extends Role {
   }
 
   wakeAt(): Millis {
-    if (this.#won) return NEVER
+    if (this.won) return NEVER
     if (this.#nextAt !== NEVER) return this.#nextAt
     let at = Math.min(this.#deadline, this.name === 'prospective' ? this.#discovery.wakeAt() : NEVER)
     for (const { verdict, request, retryAt } of this.#ballots.values()) {
@@ -69,7 +69,7 @@ export class Candidacy extends Role {
   }
 
   tick(now: Millis): void {
-    if (this.#won || this.#isOver) return
+    if (this.won || this.#isOver) return
     if (this.#nextAt !== NEVER) {
       if (now >= this.#nextAt) this.#roundOver(now)
       return
@@ -137,9 +137,9 @@ export class Candidacy extends Role {
   #count(now: Millis): void {
     const { votesNeeded, voters } = this.replica
     const granting = this.granting
-    if (this.#won || this.#isOver || this.#nextAt !== NEVER) return
+    if (this.won || this.#isOver || this.#nextAt !== NEVER) return
     if (granting.size >= votesNeeded) {
-      this.#win(now)
+      this.win(now)
       return
     }
     const rejected = [...this.#ballots.values()].filter(({ verdict }) => verdict === 'rejected').length
@@ -155,12 +155,12 @@ export class Candidacy extends Role {
     return granting
   }
 
-  #win(now: Millis): void {
+  win(now: Millis): void {
     if (this.name === 'prospective') {
       this.turns.candidate(this.failures, now)
       return
     }
-    this.#won = true
+    this.won = true
     const { replica } = this
     replica.become({
       leaderEpoch: this.epoch,
@@ -171,7 +171,7 @@ export class Candidacy extends Role {
   }
 
   override stateStored(now: Millis): void {
-    if (this.#won) this.turns.lead(this.granting, now)
+    if (this.won) this.turns.lead(this.granting, now)
   }
 
   #roundOver(now: Millis): void {
@@ -188,7 +188,7 @@ export class Candidacy extends Role {
   }
 
   override grantsPreVote(): boolean {
-    return !this.#won
+    return !this.won
   }
 
   override postpone(ms: Millis, now: Millis): void {
@@ -196,6 +196,6 @@ export class Candidacy extends Role {
   }
 
   override votersChanged(now: Millis): void {
-    if (!this.#won) this.turns.unattached(this.epoch, now + 1, now)
+    if (!this.won) this.turns.unattached(this.epoch, now + 1, now)
   }
 }

@@ -10,11 +10,6 @@ interface Held {
   readonly effect: RaftEffect
 }
 
-/** What leaves the node or begins a term: it must not be undone by a restart. */
-function dependsOnState({ kind }: RaftEffect): boolean {
-  return kind === 'send' || kind === 'answer'
-}
-
 function isSame(a: QuorumState, b: QuorumState): boolean {
   return (
     a.leaderEpoch === b.leaderEpoch &&
@@ -68,6 +63,11 @@ export class Outbox {
     this.#touched = true
   }
 
+  /** What leaves the node must not be undone by a restart. */
+  mustWait({ kind }: RaftEffect): boolean {
+    return kind === 'send' || kind === 'answer'
+  }
+
   get isStoring(): boolean {
     return this.#storing.length > 0
   }
@@ -104,7 +104,7 @@ export class Outbox {
     this.#effects = []
     this.#released = []
     const isStale = this.#asked === undefined || !isSame(this.#asked, state)
-    if (isStale && (this.#touched || effects.some(dependsOnState))) {
+    if (isStale && (this.#touched || effects.some(each => this.mustWait(each)))) {
       this.#storing.push(state)
       this.#asked = state
       out.push({ kind: 'store-state', state })
@@ -112,7 +112,7 @@ export class Outbox {
     this.#touched = false
     const behind = this.#storing.at(-1)
     for (const effect of effects) {
-      if (behind === undefined || !dependsOnState(effect)) out.push(effect)
+      if (behind === undefined || !this.mustWait(effect)) out.push(effect)
       else if (effect.kind === 'answer' && this.#held.length >= HELD_MAX) {
         out.push({ ...effect, answer: failed(effect.answer) })
       } else this.#held.push({ behind, effect })

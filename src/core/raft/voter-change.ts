@@ -75,7 +75,7 @@ export class VoterChange {
   // -- what is asked for
 
   add(call: number, voter: Voter, timeoutMs: Millis, ackWhenCommitted: boolean, now: Millis): void {
-    const refused = this.#refusal() ?? this.#refuseJoining(voter)
+    const refused = this.refusal() ?? this.#refuseJoining(voter)
     if (refused !== undefined) {
       this.#replica.answer(call, { kind: 'add-voter', answer: refused })
       return
@@ -90,7 +90,7 @@ export class VoterChange {
     const { voters, timing } = this.#replica
     const leaving = voters.find(voter => voter.id === key.id && voter.directoryId === key.directoryId)
     const staying = voters.filter(voter => voter !== leaving)
-    const refused = this.#refusal() ?? refuseLeaving(leaving, voters, key) ?? this.#refuseStaying(staying, now)
+    const refused = this.refusal() ?? refuseLeaving(leaving, voters, key) ?? this.#refuseStaying(staying, now)
     if (refused !== undefined) {
       this.#replica.answer(call, { kind: 'remove-voter', answer: refused })
       return
@@ -121,7 +121,7 @@ export class VoterChange {
     }
     if (min > RECORDED || max < RECORDED) return ErrorCode.INVALID_REQUEST
     if (isSameVoter(former, voter)) return ErrorCode.NONE
-    const refused = this.#refusal()
+    const refused = this.refusal()
     if (refused !== undefined) return refused.errorCode
     outbox.push({
       kind: 'append-voters',
@@ -136,7 +136,7 @@ export class VoterChange {
     const refused =
       recorded === undefined
         ? { errorCode: ErrorCode.INVALID_UPDATE_VERSION, message: 'not every voter told its directory yet' }
-        : this.#refusal(false)
+        : this.refusal(false)
     if (refused !== undefined || recorded === undefined || areRecorded(this.#replica.voters)) {
       this.#replica.answer(call, { kind: 'record-voters', answer: refused ?? answers.done })
       return
@@ -154,7 +154,7 @@ export class VoterChange {
   }
 
   /** Why no change can begin now. */
-  #refusal(needsRecords = true): VoterAnswer | undefined {
+  refusal(needsRecords = true): VoterAnswer | undefined {
     const { voters, votersOffset, highWatermark } = this.#replica
     const wait = (message: string) => ({ errorCode: ErrorCode.REQUEST_TIMED_OUT, message })
     if (this.#pending !== undefined) return wait('another change of the voters is under way')
@@ -241,12 +241,12 @@ export class VoterChange {
     if (self === undefined || !isSelfVoter) return
     if (areRecorded(voters)) {
       const own = voters.find(voter => this.#replica.isSelf(voter))
-      if (own === undefined || isSameVoter(own, self) || this.#refusal() !== undefined) return
+      if (own === undefined || isSameVoter(own, self) || this.refusal() !== undefined) return
       this.#append(voters.map(voter => (voter === own ? self : voter)))
       return
     }
     const recorded = options.recordsVoters === true ? this.#recordedVoters() : undefined
-    if (recorded !== undefined && this.#refusal(false) === undefined) this.#append(recorded, true)
+    if (recorded !== undefined && this.refusal(false) === undefined) this.#append(recorded, true)
   }
 
   #recordedVoters(): readonly Voter[] | undefined {

@@ -14,6 +14,8 @@ export class Simulation {
   readonly schedule = new Schedule()
   readonly trace: Trace
   readonly network: FakeNetwork
+  /** Events of machines that a workload runs on a schedule of their own. */
+  beside = 0
   readonly #nodes = new Map<string, FakeNode>()
 
   constructor(seed: number, { keepTrace = false }: { readonly keepTrace?: boolean } = {}) {

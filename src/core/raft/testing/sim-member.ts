@@ -199,11 +199,19 @@ export class SimMember {
       case 'commit':
         assert(effect.highWatermark > this.#committedTo, `${this.id}: the high watermark goes back`)
         this.#committedTo = effect.highWatermark
+        if (this.term !== undefined) {
+          const last = this.log.at(effect.highWatermark - 1)?.epoch
+          assert(last === this.term, `${this.id} commits by counting copies of epoch ${last} in epoch ${this.term}`)
+        }
         truth.commits(this.id, this.#checkedTo, effect.highWatermark, this.log)
         this.#checkedTo = effect.highWatermark
         return
       case 'append-voters':
         assert(this.term !== undefined, 'only a leader appends voters')
+        assert(
+          (this.log.votersAt()?.offset ?? -1) < this.#committedTo,
+          `${this.id} changes voters before the last change is committed`,
+        )
         this.append({ epoch: this.term, value: this.#quorum.nextValue(), voters: effect.voters })
         return
       case 'follow':
@@ -230,6 +238,7 @@ export class SimMember {
         `${this.id} stands with no vote of its own`,
       )
       this.#quorum.truth.voted(self, epoch, self)
+      this.#quorum.promised(this)
     }
     if (message.kind !== 'fetch') return
     assert(message.fetch.offset === this.log.nextOffset, `${this.id} fetches from elsewhere than its end`)
@@ -244,6 +253,7 @@ export class SimMember {
       leaderEpoch > epoch || (leaderEpoch === epoch && (votedId === candidate.id || leaderId === candidate.id))
     assert(isStored, `${this.id} gives a vote that is not stored`)
     this.#quorum.truth.voted({ id: this.id, directoryId: this.directoryId }, epoch, candidate)
+    this.#quorum.promised(this)
   }
 
   // -- the file `quorum-state`
@@ -272,6 +282,7 @@ export class SimMember {
       truth.voted(self, epoch, self)
     }
     this.term = epoch
+    this.#quorum.elected(this)
     this.append({ epoch, value: this.#quorum.nextValue() })
     if (areRecorded(voters) && this.log.votersAt() === undefined) {
       this.append({ epoch, value: this.#quorum.nextValue(), voters })
@@ -384,7 +395,7 @@ export class SimMember {
     const { upTo, errorCode, position } = answer.answer
     if (errorCode === 0 && position.kind === 'valid') {
       assert(upTo <= this.log.durable, 'what is not durable cannot be read')
-      const end = Math.min(upTo, offset + this.#random.between(1, 20))
+      const end = Math.min(upTo, offset + this.#random.between(1, this.#quorum.fetchRecordsMax))
       for (let at = offset; at < end; at++) {
         const record = this.log.at(at)
         assert(record !== undefined, 'what may be read is there')

@@ -34,6 +34,7 @@ const STEPS_MAX = 300_000
 export class SimQuorum {
   readonly truth = new Truth()
   readonly lies: boolean
+  readonly fetchRecordsMax: number
   readonly #faults: DriverFaults
   readonly #random: SeededRandom
   readonly #members: SimMember[] = []
@@ -62,6 +63,7 @@ export class SimQuorum {
     this.#faults = faults
     this.lies = faults.lies === true
     const random = this.#random
+    this.fetchRecordsMax = random.pick([1, 3, 20])
     const count = random.between(1, 7)
     for (let id = 1; id <= count; id++) this.#members.push(new SimMember(this, id, this.#freshId(), random.fork()))
     const isStatic = random.chance(0.6)
@@ -299,6 +301,7 @@ export class SimQuorum {
         return
       case 13:
         this.#changeVoters(member)
+        while (random.chance(0.4)) this.#changeVoters(random.pick(this.#members))
         return
       case 14:
         if (!member.isUp) this.#replaceDisk(member)
@@ -322,6 +325,21 @@ export class SimQuorum {
       })
     }
     if (this.#random.chance(0.7)) this.after(this.#random.below(5000), () => member.start())
+  }
+
+  /** A promise was given, perhaps to be broken by a restart. */
+  promised(member: SimMember): void {
+    if (this.#isCalm || !this.#random.chance(0.1)) return
+    this.after(this.#random.below(10), () => {
+      member.crash()
+      this.after(this.#random.below(10), () => member.start())
+    })
+  }
+
+  /** A term begins, perhaps to end before it committed anything. */
+  elected(member: SimMember): void {
+    if (this.#isCalm || !this.#random.chance(0.2)) return
+    this.after(this.#random.below(100), () => this.#crash(member))
   }
 
   #cutSome(): void {

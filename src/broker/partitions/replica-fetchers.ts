@@ -39,6 +39,11 @@ export interface ReplicaFetchersOptions {
 
 /** Ways to one leader: a partition that comes while one waits for records takes another. */
 const LANES_MAX = 3
+/**
+ * Who is to be fetched for tells when its position changes, so that a fetch goes over those only; now and then over all, for
+ * what happened to a log without anybody's telling.
+ */
+const LOOK_AT_ALL_MS: Millis = 10_000
 /** Appends of one answer that take longer are not waited for. */
 const SETTLE_MS: Millis = 10
 const CONNECT_TIMEOUT_MS: Millis = 2000
@@ -125,9 +130,9 @@ class LeaderFetcher {
   fetchable(partition: Partition): void {
     let lane = this.#laneOf.get(partition)
     if (lane === undefined || lane.isAway(partition)) {
-      lane?.partitions.delete(partition)
+      lane?.part(partition)
       lane = this.#freeLane()
-      lane.partitions.add(partition)
+      lane.join(partition)
       this.#laneOf.set(partition, lane)
     }
     lane.settled(partition)
@@ -158,10 +163,10 @@ class LeaderFetcher {
     const first = this.#lanes[0] as Lane
     if (lane === first || first.isFetching) return true
     for (const partition of lane.partitions) {
-      first.partitions.add(partition)
+      lane.part(partition)
+      first.join(partition)
       this.#laneOf.set(partition, first)
     }
-    lane.partitions.clear()
     first.fetchSoon()
     return false
   }
@@ -178,7 +183,7 @@ class LeaderFetcher {
 
 /** One connection to a leader's broker with one fetch session, and at most one fetch under way. */
 class Lane {
-  readonly partitions = new Set<Partition>()
+  readonly #partitions = new Set<Partition>()
   readonly #leaderId: NodeId
   readonly #number: number
   readonly #options: ReplicaFetchersOptions
@@ -186,8 +191,14 @@ class Lane {
   readonly #gather: () => boolean
   #channel: Promise<Channel> | undefined
   #session = new ReplicaSession<Partition, FetchPosition>()
-  /** What the fetch that is under way asks for. */
-  #asked: ReadonlyMap<Partition, FetchPosition> | undefined
+  /** What the last fetch asks for, also while it is under way. */
+  readonly #wanted = new Map<Partition, FetchPosition>()
+  /** Whose position may be another than what is wanted. */
+  readonly #unsure = new Set<Partition>()
+  /** What of `#wanted` the session was not told yet. */
+  readonly #touched = new Set<Partition>()
+  #lookAtAllAt: Millis = 0
+  #isFetching = false
   /** Of the last answer, those whose log is not done with it yet. */
   readonly #settling = new Set<Partition>()
   #deadline: Deadline | undefined
@@ -204,22 +215,37 @@ class Lane {
   }
 
   get isFetching(): boolean {
-    return this.#asked !== undefined
+    return this.#isFetching
+  }
+
+  get partitions(): ReadonlySet<Partition> {
+    return this.#partitions
+  }
+
+  join(partition: Partition): void {
+    this.#partitions.add(partition)
+    this.#unsure.add(partition)
+  }
+
+  part(partition: Partition): void {
+    this.#partitions.delete(partition)
+    this.#unsure.add(partition)
   }
 
   /** A fetch is under way that does not ask for it. */
   isAway(partition: Partition): boolean {
-    return this.#asked !== undefined && this.#asked.get(partition) === undefined
+    return this.#isFetching && !this.#wanted.has(partition)
   }
 
   settled(partition: Partition): void {
+    this.#unsure.add(partition)
     this.#settling.delete(partition)
     if (this.#settling.size === 0) this.fetchSoon()
     else this.#deadline ??= this.#options.deadlines.after(SETTLE_MS, () => this.#fetchNow())
   }
 
   leave(partition: Partition): void {
-    this.partitions.delete(partition)
+    this.part(partition)
     this.#settling.delete(partition)
     if (this.#settling.size === 0) this.fetchSoon()
   }
@@ -232,7 +258,7 @@ class Lane {
 
   /** All that becomes fetchable in this turn goes in one fetch. */
   fetchSoon(): void {
-    if (this.#planned || this.#asked !== undefined || this.partitions.size === 0) return
+    if (this.#planned || this.#isFetching || this.#partitions.size === 0) return
     this.#planned = true
     this.#options.world.clock.soon(() => {
       this.#planned = false
@@ -243,7 +269,7 @@ class Lane {
   stop(): void {
     this.#stopped = true
     this.#options.deadlines.cancel(this.#deadline)
-    this.partitions.clear()
+    this.#partitions.clear()
     this.#channel?.then(
       channel => channel.close(),
       () => {},
@@ -252,42 +278,59 @@ class Lane {
   }
 
   #fetchNow(): void {
-    const { deadlines, world, throttle } = this.#options
+    const { deadlines, world } = this.#options
     deadlines.cancel(this.#deadline)
     this.#deadline = undefined
-    if (this.#stopped || this.#asked !== undefined || this.partitions.size === 0) return
+    if (this.#stopped || this.#isFetching || this.#partitions.size === 0) return
     const now = world.clock.monotonic()
     if (now < this.#failedUntil) {
       this.#deadline = deadlines.after(this.#failedUntil - now, () => this.#fetchNow())
       return
     }
     if (!this.#gather()) return
-    const wanted = new Map<Partition, FetchPosition>()
-    let throttledMs = 0
-    for (const partition of this.partitions) {
-      const position = partition.fetchPosition
-      if (position === undefined) continue
-      const waitMs = throttle.followerWaitMs(partition, now)
-      if (waitMs === 0) wanted.set(partition, position)
-      else throttledMs = throttledMs === 0 ? waitMs : Math.min(waitMs, throttledMs)
+    if (now >= this.#lookAtAllAt) {
+      this.#lookAtAllAt = now + LOOK_AT_ALL_MS
+      for (const partition of this.#partitions) this.#unsure.add(partition)
     }
-    if (throttledMs > 0 && wanted.size === 0) {
+    const throttledMs = this.#look(now)
+    if (throttledMs > 0 && this.#wanted.size === 0) {
       this.#deadline = deadlines.after(throttledMs, () => this.#fetchNow())
     }
-    if (wanted.size === 0) return
-    this.#asked = wanted
-    void this.#fetch(wanted, throttledMs).then(
+    if (this.#wanted.size === 0) return
+    this.#isFetching = true
+    void this.#fetch(throttledMs).then(
       isAnswered => {
-        this.#asked = undefined
+        this.#isFetching = false
         if (isAnswered) this.#failures = 0
         this.#next()
       },
       error => {
         if (!(error instanceof ChannelError)) throw error
-        this.#asked = undefined
+        this.#isFetching = false
         this.#failed(error)
       },
     )
+  }
+
+  /** Brings what is wanted to where the partitions are. How long those have to wait that are throttled; 0 if none is. */
+  #look(now: Millis): Millis {
+    const { throttle } = this.#options
+    let throttledMs = 0
+    for (const partition of this.#unsure) {
+      const position = this.#partitions.has(partition) ? partition.fetchPosition : undefined
+      const waitMs = position === undefined ? 0 : throttle.followerWaitMs(partition, now)
+      if (waitMs === 0) this.#unsure.delete(partition)
+      else throttledMs = throttledMs === 0 ? waitMs : Math.min(waitMs, throttledMs)
+      this.#want(partition, waitMs === 0 ? position : undefined)
+    }
+    return throttledMs
+  }
+
+  #want(partition: Partition, position: FetchPosition | undefined): void {
+    if (this.#wanted.get(partition) === position) return
+    if (position === undefined) this.#wanted.delete(partition)
+    else this.#wanted.set(partition, position)
+    this.#touched.add(partition)
   }
 
   #next(): void {
@@ -307,11 +350,12 @@ class Lane {
     this.fetchSoon()
   }
 
-  async #fetch(wanted: ReadonlyMap<Partition, FetchPosition>, throttledMs: Millis): Promise<boolean> {
+  async #fetch(throttledMs: Millis): Promise<boolean> {
     const { nodeId, brokerEpoch, terms } = this.#options
     const { waitMs, minBytes, partitionBytes, answerBytes, timeoutMs } = terms()
     const channel = await this.#connected()
-    const { sessionId, sessionEpoch, changed, forgotten } = this.#session.next(wanted)
+    const { sessionId, sessionEpoch, changed, forgotten } = this.#session.next(this.#wanted, this.#touched)
+    this.#touched.clear()
     const answer = await channel.ask(
       API.Fetch,
       {
@@ -342,18 +386,19 @@ class Lane {
     )
     if (!this.#session.answered(answer.errorCode, answer.sessionId)) return false
     for (const topic of answer.responses) {
-      for (const response of topic.partitions) this.#answered(topic.topicId, response, wanted)
+      for (const response of topic.partitions) this.#answered(topic.topicId, response)
     }
     return true
   }
 
-  #answered(topicId: string, response: FetchedPartition, wanted: ReadonlyMap<Partition, FetchPosition>): void {
+  #answered(topicId: string, response: FetchedPartition): void {
     const partition = this.#options.hosted(topicId, response.partitionIndex)
-    const position = partition === undefined ? undefined : wanted.get(partition)
+    const position = partition === undefined ? undefined : this.#wanted.get(partition)
     if (partition === undefined || position === undefined) return
+    this.#unsure.add(partition)
     const { errorCode, divergingEpoch, highWatermark, logStartOffset: startOffset, records } = response
     // Before it is handed over: the log may be done with it at once.
-    if (this.partitions.has(partition)) this.#settling.add(partition)
+    if (this.#partitions.has(partition)) this.#settling.add(partition)
     if (errorCode !== ErrorCode.NONE) {
       partition.fetched({ kind: 'refused', position, error: errorOf(errorCode).name })
     } else if (divergingEpoch.endOffset >= 0 || divergingEpoch.epoch >= 0) {

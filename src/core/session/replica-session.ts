@@ -20,16 +20,20 @@ export class ReplicaSession<Item, Position> {
   #epoch = 0
   #sent = new Map<Item, Position>()
 
-  next(wanted: ReadonlyMap<Item, Position>): SessionTurn<Item, Position> {
-    if (this.#epoch === 0) this.#sent.clear()
+  /** `touched` are those that may be wanted, or not, in another way than at the last call. */
+  next(wanted: ReadonlyMap<Item, Position>, touched: Iterable<Item>): SessionTurn<Item, Position> {
+    const isFull = this.#epoch === 0
+    if (isFull) this.#sent.clear()
     const forgotten: Item[] = []
-    for (const item of this.#sent.keys()) if (!wanted.has(item)) forgotten.push(item)
-    for (const item of forgotten) this.#sent.delete(item)
     const changed: [Item, Position][] = []
-    for (const [item, position] of wanted) {
-      if (this.#sent.get(item) === position) continue
-      this.#sent.set(item, position)
-      changed.push([item, position])
+    for (const item of isFull ? wanted.keys() : touched) {
+      const position = wanted.get(item)
+      if (position === undefined) {
+        if (this.#sent.delete(item)) forgotten.push(item)
+      } else if (this.#sent.get(item) !== position) {
+        this.#sent.set(item, position)
+        changed.push([item, position])
+      }
     }
     return { sessionId: this.#sessionId, sessionEpoch: this.#epoch, changed, forgotten }
   }

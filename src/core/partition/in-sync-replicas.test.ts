@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { InSyncReplicas } from './in-sync-replicas.ts'
+
+const LAG_MS = 30_000
+
+function withFollower(): InSyncReplicas {
+  const options = {
+    nodeId: 1,
+    epoch: 5,
+    replicas: [1, 2],
+    isr: [1, 2],
+    partitionEpoch: 1,
+    minInSync: 1,
+    lagTimeMaxMs: LAG_MS,
+    eligibleEpoch: () => 9,
+    now: 0,
+  }
+  return new InSyncReplicas(options, 100)
+}
+
+const AT_END = { offset: 100, startOffset: 0, brokerEpoch: 9 }
+
+test('a follower at rest was caught up when its session fetched last, however long ago it was named', () => {
+  const replicas = withFollower()
+  const contact = { at: 10 }
+  replicas.fetched(2, AT_END, 100, 10, contact)
+  contact.at = 1_000_000
+  replicas.endMoves()
+  assert.equal(replicas.propose(110, 100, 1_000_000 + LAG_MS), undefined)
+  assert.equal(replicas.wakeAt(110), 1_000_000 + LAG_MS + 1)
+  // From then on only what it fetches itself counts.
+  contact.at = 2_000_000
+  replicas.endMoves()
+  const proposal = replicas.propose(120, 100, 1_000_000 + LAG_MS + 1)
+  assert.deepEqual(
+    proposal?.isr.map(({ brokerId }) => brokerId),
+    [1],
+  )
+})
+
+test('nobody speaks for a follower that lacks something', () => {
+  const replicas = withFollower()
+  const contact = { at: 10 }
+  replicas.fetched(2, AT_END, 100, 10, contact)
+  replicas.fetched(2, AT_END, 105, 20, contact)
+  contact.at = 1_000_000
+  replicas.endMoves()
+  // It had all until it fetched the time before.
+  assert.equal(replicas.wakeAt(110), 10 + LAG_MS + 1)
+})

@@ -6,7 +6,8 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { tool, withoutKafka } from '../reliability/rig.ts'
 import { type ClusterOptions, type Member, MixedCluster } from './members.ts'
-import { passed, Trial } from './trial.ts'
+import { eventually } from './nodes.ts'
+import { makeTopic, passed, Trial } from './trial.ts'
 
 const skip = await withoutKafka()
 
@@ -240,3 +241,43 @@ test('brokers of Kafka and ours under controllers of ours, one of which is kille
   told.push(passed(await trial.verdict()))
   for (const line of told) t.diagnostic(line)
 })
+
+for (const founder of ['kafka', 'tidemark'] as const)
+  test(`a quorum whose voters are records, founded by ${founder}: the other kind joins it, and leads when the founder dies`, {
+    skip,
+    timeout: 240_000,
+  }, async t => {
+    const other = founder === 'kafka' ? 'tidemark' : 'kafka'
+    const joins = { roles: 'controller', settings: { 'controller.quorum.auto.join.enable': 'true' } } as const
+    const cluster = await clusterOf(t, {
+      quorum: 'dynamic',
+      members: [
+        { kind: founder, roles: 'broker,controller', settings: founder === 'kafka' ? PATIENT : {} },
+        { kind: other, ...joins },
+        { kind: 'tidemark', ...joins },
+        { kind: other, roles: 'broker' },
+      ],
+    })
+    cluster.start(1)
+    await cluster.untilFounded()
+    await cluster.untilLed()
+    cluster.start(2, 3, 4)
+    const votes = (...ids: number[]) =>
+      cluster.untilLed(({ voters }) => ids.every(id => voters.some(({ replicaId }) => replicaId === id)))
+    await votes(1, 2, 3)
+    await cluster.untilLive()
+    const before = await cluster.untilLed()
+    await cluster.member(before.leaderId).kill()
+    const { leaderId } = await cluster.untilLed(({ leaderId: now }) => now !== before.leaderId)
+    cluster.start(before.leaderId)
+    await cluster.untilLive()
+    await votes(1, 2, 3)
+    const client = await cluster.client()
+    await makeTopic(client, 'made-by-the-second', [[4], [1]])
+    client.close()
+    const { highWatermark } = await cluster.untilLed()
+    const controllers = [1, 2, 3].map(id => cluster.member(id))
+    const held = () => controllers.every(({ folder }) => batchesBelow(folder, highWatermark).length > 0)
+    await eventually('all hold what is committed', async () => held() && sameMetadata(controllers, highWatermark) > 0)
+    t.diagnostic(`controller ${before.leaderId} led, then ${leaderId}`)
+  })

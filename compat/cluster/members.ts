@@ -218,7 +218,10 @@ export class MixedCluster {
       member.configure({
         ...(quorum === 'static'
           ? { 'controller.quorum.voters': controllers.map(each => `${each.id}@${at(each)}`).join(',') }
-          : { 'controller.quorum.bootstrap.servers': controllers.map(at).join(',') }),
+          : // Ours founds a cluster where it is told of no other node; Kafka's where it was formatted to.
+            (member.id > 1 || member.kind === 'kafka') && {
+              'controller.quorum.bootstrap.servers': controllers.map(at).join(','),
+            }),
         'broker.rack': `rack-${member.id}`,
         'offsets.topic.num.partitions': '4',
         'offsets.topic.replication.factor': String(brokers),
@@ -277,7 +280,7 @@ export class MixedCluster {
     const source = this.#formatted
     if (source === undefined || this.#quorum === 'dynamic') {
       const standalone = this.#quorum === 'dynamic' && member.isController
-      const first = standalone && source === undefined
+      const first = standalone && member.id === 1
       const how = first ? ['--standalone'] : standalone ? ['--no-initial-controllers'] : []
       const features = this.#features === 'ours' ? FEATURES_OF_KAFKA.flatMap(name => ['--feature', `${name}=0`]) : []
       const args = ['kafka-storage', 'format', '-t', this.#clusterId, '-c', member.properties, ...how, ...features]

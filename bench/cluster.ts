@@ -6,7 +6,7 @@ import { Connection } from './connection.ts'
 import { type From, freeBase, Server, type ServerKind } from './server.ts'
 import { median, type Row, table } from './table.ts'
 import type { Tools } from './tools.ts'
-import { createTopics } from './topics.ts'
+import { requestTopics } from './topics.ts'
 
 const NODES = 3
 const RECORD_BYTES = 1000
@@ -87,7 +87,8 @@ async function measure(kind: ServerKind, run: ClusterRun): Promise<Record<string
     const steady = { records: STEADY_RATE * steadySeconds, recordBytes: RECORD_BYTES, throughput: STEADY_RATE }
     const figures: Record<string, number> = {}
     const topic = async (name: string, partitions: number) => {
-      await createTopics(nodes.port, [{ name, partitions, ...REPLICATED }])
+      await requestTopics(nodes.port, [{ name, partitions, ...REPLICATED }])
+      await nodes.whenWhole(name)
       return name
     }
     const warm = await topic('warm', 6)

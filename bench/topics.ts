@@ -22,6 +22,16 @@ export async function createTopics(
   topics: readonly NewTopic[],
   perRequest = topics.length,
 ): Promise<void> {
+  await requestTopics(port, topics, perRequest)
+  await served(port, topics)
+}
+
+/** Resolves when they stand in the metadata. */
+export async function requestTopics(
+  port: number,
+  topics: readonly NewTopic[],
+  perRequest = topics.length,
+): Promise<void> {
   const connection = await Connection.open(port)
   try {
     for (let i = 0; i < topics.length; i += perRequest) {
@@ -41,7 +51,6 @@ export async function createTopics(
   } finally {
     connection.close()
   }
-  await served(port, topics)
 }
 
 /** Resolves when every partition answers where its log ends. */

@@ -11,12 +11,16 @@ import { NEVER, Role, type Turns } from './role.ts'
 const BACKOFF_MS: Millis = 50
 /** The longest pause between two requests to a voter that does not answer. */
 const PAUSE_MS_MAX: Millis = 500
+/** A part of the election timeout. */
+const PATIENCE = 4
 const DISCOVERY_AFTER_MS: Millis = 500
 
 interface Ballot {
   readonly voter: Voter
   verdict: 'granted' | 'rejected' | undefined
   request: number | undefined
+  /** Nothing listens where it was: it will not decide this round. */
+  isGone: boolean
   retryAt: Millis
   failures: number
 }
@@ -32,11 +36,13 @@ export class Candidacy extends Role {
   readonly failures: number
   readonly #ballots = new Map<NodeId, Ballot>()
   readonly #discovery: Discovery
-  readonly #deadline: Millis
+  #deadline: Millis
   /** Lost: the next round begins then. */
   #nextAt: Millis = NEVER
   won = false
   #isOver = false
+  /** Somebody voted against it: those who have not answered yet are waited for less long. */
+  #isContested = false
   /** Somebody still hears of the leader that this node doubts. */
   #isLeaderNamed = false
 
@@ -52,7 +58,14 @@ export class Candidacy extends Role {
 
   begin(now: Millis): void {
     for (const voter of this.replica.others) {
-      this.#ballots.set(voter.id, { voter, verdict: undefined, request: undefined, retryAt: now, failures: 0 })
+      this.#ballots.set(voter.id, {
+        voter,
+        verdict: undefined,
+        request: undefined,
+        isGone: false,
+        retryAt: now,
+        failures: 0,
+      })
     }
     this.#count(now)
     this.tick(now)
@@ -108,6 +121,7 @@ export class Candidacy extends Role {
     const ballot = this.#ballotOf(sent)
     if (ballot === undefined) return
     ballot.request = undefined
+    ballot.isGone = false
     const { errorCode, granted, leaderEpoch } = response.answer
     if (errorCode === ErrorCode.UNSUPPORTED_VERSION && this.name === 'prospective') {
       // A voter of an older release cannot say beforehand: only the election itself asks it.
@@ -121,11 +135,13 @@ export class Candidacy extends Role {
     this.tick(now)
   }
 
-  override unanswered(sent: Sent, _refused: boolean, now: Millis): void {
+  override unanswered(sent: Sent, refused: boolean, now: Millis): void {
     this.#discovery.over(sent, now)
     const ballot = this.#ballotOf(sent)
     if (ballot === undefined) return
     ballot.request = undefined
+    ballot.isGone = refused
+    this.#count(now)
     ballot.retryAt = now + this.replica.backoff(ballot.failures++, PAUSE_MS_MAX)
   }
 
@@ -135,15 +151,24 @@ export class Candidacy extends Role {
   }
 
   #count(now: Millis): void {
-    const { votesNeeded, voters } = this.replica
+    const { votesNeeded } = this.replica
     const granting = this.granting
     if (this.won || this.#isOver || this.#nextAt !== NEVER) return
     if (granting.size >= votesNeeded) {
       this.win(now)
       return
     }
-    const rejected = [...this.#ballots.values()].filter(({ verdict }) => verdict === 'rejected').length
-    if (voters.length - rejected >= votesNeeded) return
+    const open = [...this.#ballots.values()].filter(({ verdict, isGone }) => verdict === undefined && !isGone).length
+    const isRejected = [...this.#ballots.values()].some(({ verdict }) => verdict === 'rejected')
+    // Without anybody against it there is only somebody to wait for.
+    if (!isRejected) return
+    if (granting.size + open >= votesNeeded) {
+      const { electionTimeoutMs } = this.replica.timing
+      const patienceMs = electionTimeoutMs / PATIENCE + this.replica.draw(electionTimeoutMs / PATIENCE)
+      if (!this.#isContested) this.#deadline = Math.min(this.#deadline, now + patienceMs)
+      this.#isContested = true
+      return
+    }
     const spread = Math.min(BACKOFF_MS * 2 ** Math.min(this.failures, 16), this.replica.timing.electionBackoffMaxMs)
     this.#nextAt = now + 1 + this.replica.draw(spread)
   }

@@ -8,6 +8,7 @@ import { NEVER, Role, STAND_SPREAD_MS, type Turns } from './role.ts'
 
 /** The longest pause between two tries to reach the leader. */
 const PAUSE_MS_MAX: Millis = 200
+const HAND_OVER_MS: Millis = 50
 
 /**
  * Fetches from the leader of its epoch, one request at a time, each of which says that everything before is durable here.
@@ -24,6 +25,7 @@ export class Follower extends Role {
   #fetchTimeoutAt: Millis
   #lastFetchAt: Millis | undefined
   #failures = 0
+  #isHandedOver = false
   #leaderHighWatermark: Offset = -1
 
   constructor(replica: Replica, turns: Turns, leaderId: NodeId, now: Millis) {
@@ -75,15 +77,19 @@ export class Follower extends Role {
     if (this.#standAt !== NEVER) this.#standAt = Math.max(this.#standAt, now + ms + this.replica.draw(ms))
   }
 
-  /**
-   * There is a sign that the leader is gone: the others who see it agree, those who still fetch do not. A leader that
-   * hands over names who stands at once and who that much later.
-   */
+  /** There is a sign that the leader is gone: the others who see it agree, those who still fetch do not. */
   doubt(now: Millis, afterMs: Millis = 0): void {
     const { replica } = this
     const spread = Math.min(STAND_SPREAD_MS * 2 ** Math.min(replica.doubts, 16), replica.timing.fetchTimeoutMs)
     replica.doubts++
     this.#standAt = Math.min(this.#standAt, now + afterMs + replica.draw(spread))
+  }
+
+  /** The leader goes, and named who stands when: for this node it is after so long. */
+  handedOver(afterMs: Millis, now: Millis): void {
+    this.replica.doubts++
+    this.#isHandedOver = true
+    this.#standAt = now + afterMs
   }
 
   /** The leader says that it is there. */
@@ -135,9 +141,9 @@ export class Follower extends Role {
     const { answer, endOffset } = response
     if (answer.errorCode !== ErrorCode.NONE || answer.leaderEpoch !== this.epoch) {
       this.#pause(now)
-      // It says itself that it does not lead any more.
+      // It says itself that it does not lead any more, and perhaps is about to say who shall.
       const resigned = answer.errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER && answer.leaderEpoch === this.epoch
-      if (resigned && answer.leaderId !== this.leaderId) this.doubt(now)
+      if (resigned && answer.leaderId !== this.leaderId && !this.#isHandedOver) this.doubt(now, HAND_OVER_MS)
       return
     }
     this.#fetched(now)

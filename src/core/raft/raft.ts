@@ -436,7 +436,7 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     else {
       this.#learn(leaderId, epoch, leaderId, now)
       if (this.#namesOther(leaderId, epoch)) errorCode = ErrorCode.INVALID_REQUEST
-      else if (this.#role instanceof Follower) this.#role.doubt(now, this.#turnOf(successors))
+      else if (this.#role instanceof Follower) this.#role.handedOver(this.#turnOf(successors), now)
     }
     this.#replica.answer(call, { kind: 'end-epoch', answer: this.#epochAnswer(errorCode) })
     this.#role.tick(now)

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { QuorumScript } from './testing/script.ts'
+
+/**
+ * Transcripts of several members in testdata/quorum/: commands, a rule of dashes, and everything that every member then
+ * did, which TIDEMARK_REWRITE=1 writes anew.
+ *
+ *   members [ids=1,2,3] [voters=1,2,3] [recorded] [founding] [records-voters] [auto-join]
+ *   log ID EPOCH:COUNT ... [epoch=] [leader=] [voted=]    what it starts with
+ *   old ID                 of a release that knows neither pre-votes nor kraft.version 1
+ *   start ID ...   stop ID   kill ID [silently]   new-disk ID
+ *   gone ID                everybody else is told that its process is gone
+ *   run [MS]               messages arrive, and so much time passes
+ *   append ID [COUNT]      cut A B [one-way]    heal
+ *   hold-disk ID           nothing is stored until   disk-works ID   or   disk-fails ID
+ *   snapshot ID OFFSET
+ *   vote ID [id= epoch= last= end= pre= to=]      begin-epoch, end-epoch ID [id= epoch=]
+ *   add-voter, remove-voter, update-voter ID [id= directory= port= timeout= early=]     record-voters ID
+ */
+const folder = join(import.meta.dirname, 'testdata', 'quorum')
+
+for (const file of readdirSync(folder).filter(name => name.endsWith('.txt'))) {
+  test(`transcript of a quorum: ${file}`, () => {
+    const path = join(folder, file)
+    const script = new QuorumScript()
+    const written = readFileSync(path, 'utf8')
+    const rewritten = written
+      .trim()
+      .split(/\n{2,}/)
+      .map(block => {
+        const lines = block.trim().split('\n')
+        const rule = lines.indexOf('----')
+        const head = rule < 0 ? lines : lines.slice(0, rule)
+        const reaction = head.filter(line => !line.startsWith('#')).map(command => script.run(command))
+        return [...head, '----', reaction.join('').trimEnd()].join('\n').trimEnd()
+      })
+      .join('\n\n')
+    if (process.env.TIDEMARK_REWRITE === '1') writeFileSync(path, `${rewritten}\n`)
+    else assert.equal(`${rewritten}\n`, written)
+  })
+}

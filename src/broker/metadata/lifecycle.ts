@@ -49,7 +49,7 @@ const FOR_GOOD: Readonly<Record<string, string>> = {
   INCONSISTENT_CLUSTER_ID:
     'its folders belong to another cluster; choose other folders, or the controllers of its own cluster',
   UNSUPPORTED_VERSION:
-    'the cluster uses features that this release does not have; start it with a release as new as the controllers',
+    'start it with a release as new as the controllers, or lower the features (kafka-features downgrade --feature NAME=LEVEL)',
   INVALID_REGISTRATION: 'the controllers do not take what it says of itself',
   DUPLICATE_BROKER_REGISTRATION:
     'another node that runs has its number; give this one another node.id (--node-id) and a folder of its own, or stop the other',
@@ -64,6 +64,8 @@ const DUPLICATE_GRACE_MS = 3000
 const DUPLICATE_POLL_MS = 500
 const REGISTER_TIMEOUT_MS = 5000
 const REFUSED_REST_MS = 50
+/** For the metadata that say which features are missing. */
+const FEATURES_PATIENCE_MS = 2000
 const REFUSED_LATER_REST_MS = 1000
 
 type HeartbeatAnswer = { readonly isFenced: boolean; readonly shouldShutDown: boolean }
@@ -178,8 +180,9 @@ export class BrokerLifecycle {
           continue
         }
         const isDuplicate = name === 'DUPLICATE_BROKER_REGISTRATION'
-        const cure = FOR_GOOD[name]
-        const isForGood = cure !== undefined && (!isDuplicate || clock.monotonic() >= duplicateUntil)
+        const remedy = FOR_GOOD[name]
+        const isForGood = remedy !== undefined && (!isDuplicate || clock.monotonic() >= duplicateUntil)
+        const cure = name === 'UNSUPPORTED_VERSION' ? `${await this.#lacking()}; ${remedy}` : remedy
         if (isForGood && !this.#isUp) throw new Error(`the cluster refuses broker ${brokerId} (${name}): ${cure}`)
         // Once per reason: it is asked again and again.
         if (told !== name) {
@@ -193,6 +196,16 @@ export class BrokerLifecycle {
         await link.rest()
       }
     }
+  }
+
+  /** Which features the cluster uses that this release does not have; the controllers do not say. */
+  async #lacking(): Promise<string> {
+    const { follower, registration } = this.#options
+    await Promise.race([follower.when(() => follower.image.features.size > 0), this.#pause(FEATURES_PATIENCE_MS)])
+    const lacking = [...follower.image.features]
+      .filter(([name, level]) => level > (registration.features.get(name)?.max ?? 0))
+      .map(([name, level]) => `${name} ${level}`)
+    return `the cluster uses features that this release does not have${lacking.length > 0 ? ` (${lacking.join(', ')})` : ''}`
   }
 
   /** Undefined where nobody took it. */

@@ -139,6 +139,7 @@ export class Broker {
       brokerEpoch: () => this.epoch,
       listener: config.interBrokerListener ?? 'PLAINTEXT',
       configs: () => this.#configs,
+      followersServeConsumers: () => this.followersServeConsumers,
       termsOf: topic => this.#termsOf(topic),
       ledChanged: (partition, leads) => {
         if (partition.topic !== OFFSETS_TOPIC) return

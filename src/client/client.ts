@@ -76,17 +76,29 @@ export class Client {
       readonly check?: (answer: MessageOf<R>) => void
     } = {},
   ): Promise<MessageOf<R>> {
-    return this.retrying(async () => {
-      try {
-        const channel = await this.channel(to)
-        const answer = await channel.ask(pair, body, options)
-        options.check?.(answer)
-        return answer
-      } catch (error) {
-        if (typeof to === 'object') this.#coordinators.delete(to.group)
-        throw clientError(error)
-      }
-    }, options.timeoutMs)
+    return this.retrying(() => this.askOnce(to, pair, body, options), options.timeoutMs)
+  }
+
+  /** As `ask`, once: for who asks another one where this one cannot be reached. */
+  async askOnce<Q extends Schema, R extends Schema>(
+    to: Recipient,
+    pair: ApiPair<Q, R>,
+    body: InputOf<Q>,
+    options: {
+      readonly timeoutMs?: Millis
+      readonly versionMax?: number
+      readonly check?: (answer: MessageOf<R>) => void
+    } = {},
+  ): Promise<MessageOf<R>> {
+    try {
+      const channel = await this.channel(to)
+      const answer = await channel.ask(pair, body, options)
+      options.check?.(answer)
+      return answer
+    } catch (error) {
+      if (typeof to === 'object') this.#coordinators.delete(to.group)
+      throw clientError(error)
+    }
   }
 
   /** Does it until it succeeds, fails for good, or the time is up; then the last error is thrown. */

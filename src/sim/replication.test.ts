@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTopic, describeTopic } from '#client/admin/topics.ts'
+import { commitOffsets, fetchOffsets } from '#client/admin/groups.ts'
+import { alterReassignments } from '#client/admin/reassignments.ts'
+import { createTopic, deleteRecords, describeTopic } from '#client/admin/topics.ts'
 import { type Client, connect } from '#client/client.ts'
 import { Consumer } from '#client/consumer.ts'
 import { Producer } from '#client/producer.ts'
 import { serverConfig } from '#core/config/server.ts'
+import { partitionForGroup } from '#core/group/partition-for-group.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import { BatchBuilder } from '#records/builder.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 import { type RunningNode, startNode } from '../node.ts'
@@ -97,7 +103,7 @@ async function valuesOf(client: Client, topic: string): Promise<string[]> {
   const consumer = new Consumer(client)
   consumer.assign([{ topic, partition: 0, from: 'earliest' }])
   const values: string[] = []
-  for (let idle = 0; idle < 3; ) {
+  for (let idle = 0; idle < 10; ) {
     const records = await consumer.poll(500)
     if (records.length === 0) idle++
     for (const { value } of records) values.push(String(value))
@@ -149,5 +155,136 @@ test('the death of a leader loses nothing that was acknowledged, and it comes ba
     for (const name of BROKERS) await cluster.stop(name)
     const [one, two, three] = await Promise.all(BROKERS.map(name => segmentOf(cluster.machine(name), 't-0')))
     assert.ok(one !== '' && one === two && two === three)
+  })
+})
+
+test('too few in sync refuse acks=all and hold the watermark back; when one is back, all goes on', async () => {
+  const cluster = new Cluster(2)
+  await cluster.run(async () => {
+    const client = await started(cluster)
+    await createTopic(client, { name: 't', assignments: [[1, 2, 3]], configs: { 'min.insync.replicas': '2' } })
+    const producer = new Producer(client)
+    await producer.send('t', [{ value: 'before', partition: 0 }])
+    cluster.crash('b2')
+    cluster.crash('b3')
+    await until(cluster, 'one is left', async () => (await isrOf(client, 't')).length === 1)
+    const channel = await client.channel(1)
+    const builder = new BatchBuilder()
+    builder.append(1, null, Buffer.from('alone'))
+    const records = builder.build()
+    const { id } = await describeTopic(client, 't')
+    const write = async (acks: number) => {
+      const topicData = [{ topicId: id, partitionData: [{ index: 0, records: Buffer.from(records) }] }]
+      const answer = await channel.ask(API.Produce, { acks, timeoutMs: 1000, topicData })
+      return answer.responses[0]?.partitionResponses[0]?.errorCode
+    }
+    assert.equal(await write(-1), ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert.equal(await write(1), ErrorCode.NONE)
+    assert.deepEqual(await valuesOf(client, 't'), ['before'])
+    await cluster.start('b2')
+    await until(cluster, 'another is in sync', async () => (await isrOf(client, 't')).length === 2)
+    await producer.send('t', [{ value: 'after', partition: 0 }])
+    assert.deepEqual(await valuesOf(client, 't'), ['before', 'alone', 'after'])
+    await producer.close()
+    client.close()
+  })
+})
+
+test('a reassignment copies to the new replica and takes the folder of the old one away', async () => {
+  const cluster = new Cluster(3)
+  await cluster.run(async () => {
+    const client = await started(cluster)
+    await createTopic(client, { name: 't', assignments: [[1, 2]] })
+    const producer = new Producer(client)
+    for (let n = 0; n < 10; n++) await producer.send('t', [{ value: `v${n}`, partition: 0 }])
+    await alterReassignments(client, [{ topic: 't', partition: 0, replicas: [3, 2] }])
+    await until(cluster, 'it moved', async () => {
+      const { replicas, isr } = await partitionOf(client, 't')
+      return replicas.join() === '3,2' && isr.length === 2
+    })
+    await producer.send('t', [{ value: 'v10', partition: 0 }])
+    assert.deepEqual(
+      await valuesOf(client, 't'),
+      Array.from({ length: 11 }, (_, n) => `v${n}`),
+    )
+    await until(cluster, 'the old one is gone', async () => {
+      const names = (await cluster.machine('b1').world.disk.list('/data')).map(({ name }) => name)
+      return !names.includes('t-0')
+    })
+    await producer.close()
+    client.close()
+  })
+})
+
+test('records are deleted when all replicas have deleted them', async () => {
+  const cluster = new Cluster(4)
+  await cluster.run(async () => {
+    const client = await started(cluster)
+    await createTopic(client, { name: 't', assignments: [[1, 2, 3]] })
+    const producer = new Producer(client)
+    for (let n = 0; n < 10; n++) await producer.send('t', [{ value: `v${n}`, partition: 0 }])
+    const from = cluster.simulation.schedule.now
+    const [deleted] = await deleteRecords(client, [{ topic: 't', partition: 0, offset: 6 }])
+    assert.equal(deleted?.lowWatermark, 6)
+    assert.ok(cluster.simulation.schedule.now - from < 100_000, 'followers hear of it at once')
+    cluster.crash('b1')
+    assert.deepEqual(await valuesOf(client, 't'), ['v6', 'v7', 'v8', 'v9'])
+    await producer.close()
+    client.close()
+  })
+})
+
+test('what a group has committed is there when its coordinator dies', async () => {
+  const cluster = new Cluster(5)
+  await cluster.run(async () => {
+    const client = await started(cluster)
+    await createTopic(client, { name: 't', assignments: [[1, 2, 3]] })
+    for (let round = 1; round <= 3; round++) {
+      await commitOffsets(client, 'g', [{ topic: 't', partition: 0, offset: round }])
+      const { leader } = (await describeTopic(client, '__consumer_offsets')).partitions[partitionForGroup('g', 2)] ?? {}
+      cluster.crash(`b${leader}`)
+      const offsets = await fetchOffsets(client, 'g')
+      assert.deepEqual(
+        offsets.map(({ offset }) => offset),
+        [round],
+      )
+      await cluster.start(`b${leader}`)
+      await until(cluster, 'all are in sync', async () => {
+        const { partitions } = await describeTopic(client, '__consumer_offsets')
+        return partitions.every(({ isr }) => isr.length === 3)
+      })
+    }
+    client.close()
+  })
+})
+
+test('a consumer is sent to the replica in its rack, and reads there what is committed', async () => {
+  const cluster = new Cluster(6)
+  await cluster.run(async () => {
+    await cluster.start('c9')
+    const selector = 'replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector'
+    for (const name of BROKERS) await cluster.start(name, [`broker.rack=r${name}`, selector])
+    const client = await cluster.client()
+    await createTopic(client, { name: 't', assignments: [[1, 2, 3]] })
+    const producer = new Producer(client)
+    await producer.send('t', [{ value: 'v', partition: 0 }])
+    const { id } = await describeTopic(client, 't')
+    const fetch = async (from: number, rackId: string, fetchOffset = 0, maxWaitMs = 500) => {
+      const channel = await client.channel(from)
+      const partitions = [{ partition: 0, fetchOffset, partitionMaxBytes: 1000 }]
+      const topics = [{ topicId: id, partitions }]
+      const answer = await channel.ask(API.Fetch, { maxWaitMs, minBytes: 1, maxBytes: 1000, topics, rackId })
+      return answer.responses[0]?.partitions[0]
+    }
+    assert.equal((await fetch(1, 'rb2'))?.preferredReadReplica, 2)
+    assert.equal((await fetch(1, 'rb1'))?.preferredReadReplica, -1)
+    assert.equal((await fetch(1, 'elsewhere'))?.preferredReadReplica, -1)
+    const from = cluster.simulation.schedule.now
+    const waiting = fetch(2, 'rb2', 1, 10_000)
+    await producer.send('t', [{ value: 'w', partition: 0 }])
+    assert.ok(((await waiting)?.records?.length ?? 0) > 0)
+    assert.ok(cluster.simulation.schedule.now - from < 100_000, 'a follower hears of the watermark at once')
+    await producer.close()
+    client.close()
   })
 })

@@ -60,6 +60,7 @@ export interface PartitionSurroundings {
   readonly alterIsr: (partition: Partition, proposal: IsrProposal) => void
   /** It follows, and has a position to fetch from that it did not have. */
   readonly fetchable: (partition: Partition) => void
+  readonly followersServeConsumers: () => boolean
   /** Where the leader's log starts and ends is to be told by `leaderOffsets`. */
   readonly askOffsets: (partition: Partition) => void
 }
@@ -558,6 +559,8 @@ export class Partition {
     if (offset <= this.#highWatermark) return
     this.#highWatermark = offset
     this.#tell(this.#watchers)
+    // Where consumers read from followers, these are to know at once; else it travels with the next records.
+    if (this.#endWatchers.size > 0 && this.#around.followersServeConsumers()) this.#tell(this.#endWatchers)
   }
 
   #tellAll(): void {

@@ -40,6 +40,7 @@ export interface PartitionsOptions {
   /** The listener by which brokers reach each other. */
   readonly listener: string
   readonly configs: () => BrokerConfigs
+  readonly followersServeConsumers: () => boolean
   /** The terms of a topic with these overrides. */
   readonly termsOf: (topic: string) => Terms
   /** A partition began or ceased to be led here. */
@@ -122,6 +123,7 @@ export class Partitions {
       alterIsr: (partition, proposal) => this.#isrChanges.propose(partition, proposal),
       fetchable: partition => this.#fetchers.fetchable(partition),
       askOffsets: partition => this.#fetchers.askOffsets(partition),
+      followersServeConsumers: options.followersServeConsumers,
     }
   }
 

@@ -163,7 +163,7 @@ export async function deleteRecords(
       name,
       partitions: list.map(({ partition, offset }) => ({ partitionIndex: partition, offset })),
     }))
-    const answer = await client.ask(leader, DELETE_RECORDS, { topics, timeoutMs: TIMEOUT_MS })
+    const answer = await client.askOnce(leader, DELETE_RECORDS, { topics, timeoutMs: TIMEOUT_MS })
     return answer.topics.flatMap(({ name: topic, partitions: answers }) =>
       answers.map(({ partitionIndex: partition, errorCode, lowWatermark }) => {
         throwIfError(errorCode, `partition ${topic}-${partition}`)

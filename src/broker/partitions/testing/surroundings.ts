@@ -20,6 +20,7 @@ export function surroundings(
     alterIsr() {},
     fetchable() {},
     askOffsets() {},
+    followersServeConsumers: () => false,
     ...does,
   }
 }

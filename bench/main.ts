@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { cluster } from './cluster.ts'
+import { clusterScale } from './cluster-scale.ts'
 import { Floor } from './floor.ts'
 import { buildPackage } from './package.ts'
 import { Profiler, summary } from './profile.ts'
@@ -17,12 +18,14 @@ import { type Setting, WORKLOADS, type Workload } from './workloads.ts'
 const USAGE = `npm run bench -- [OPTIONS]          Kafka and Tidemark side by side
 npm run bench -- scale [OPTIONS]    10,000 partitions, 2,000 idle consumers
 npm run bench -- cluster [OPTIONS]  three nodes of each: replicated records, deaths, rolling restarts
+npm run bench -- cluster-scale      24,000 and 48,000 partitions on 18 simulated brokers; --real: 3,000 on three nodes
 
   --only A,B     of: start, floor, ${WORKLOADS.map(({ name }) => name).join(', ')}
   --gb N         payload per measurement in GB (default 1)
   --rounds N     measurements of each figure, of which the median counts (default 3)
   --quick        small and once: whether it runs, not how fast
   --server X     only tidemark or only kafka
+  --real         of cluster-scale: three processes instead of a simulation
   --package      run Tidemark as the package that others install, not from source
   --profile      only Tidemark, with a CPU profile per workload`
 
@@ -35,6 +38,7 @@ const { values: flags, positionals } = parseArgs({
     gb: { type: 'string' },
     rounds: { type: 'string' },
     quick: { type: 'boolean', default: false },
+    real: { type: 'boolean', default: false },
     server: { type: 'string' },
     package: { type: 'boolean', default: false },
     profile: { type: 'boolean', default: false },
@@ -46,7 +50,8 @@ const names = ['start', 'floor', ...WORKLOADS.map(({ name }) => name)]
 const only = flags.only?.split(',') ?? names
 const unknown = only.find(name => !names.includes(name))
 const mode = positionals[0]
-if (flags.help || unknown !== undefined || (mode !== undefined && mode !== 'scale' && mode !== 'cluster')) {
+const MODES = ['scale', 'cluster', 'cluster-scale']
+if (flags.help || unknown !== undefined || (mode !== undefined && !MODES.includes(mode))) {
   process.stdout.write(`${unknown === undefined ? '' : `There is no ${unknown}.\n`}${USAGE}\n`)
   process.exit(flags.help ? 0 : 2)
 }
@@ -77,6 +82,9 @@ try {
   else if (mode === 'cluster') {
     const rounds = Number(flags.rounds ?? 1)
     missed = !(await cluster({ kinds: kinds(), from, quick: flags.quick, rounds, tools, track, say }))
+  } else if (mode === 'cluster-scale') {
+    const profiles = flags.profile ? PROFILES : undefined
+    missed = !(await clusterScale({ from, real: flags.real, quick: flags.quick, profiles, track, say }))
   } else await sideBySide()
 } finally {
   await removeAll()

@@ -1,12 +1,12 @@
 import { ZERO_UUID } from '#base/uuid.ts'
-import { type ServedApi, serve } from '#network/service.ts'
+import { type Call, type ServedApi, serve } from '#network/service.ts'
 import type { Pieces } from '#network/turns.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import type { OffsetCommitRequest, OffsetCommitResponse } from '#protocol/messages/offset-commit.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { Broker } from '../broker.ts'
-import { coordinated } from './coordinated.ts'
+import { askGroup } from './coordinated.ts'
 import { portionsOf } from './portions.ts'
 
 /**
@@ -40,18 +40,12 @@ type TopicResponse = NonNullable<InputOf<typeof OffsetCommitResponse>['topics']>
 const partitionsOf = ({ partitions }: Topic) => partitions
 const withPartitions = (topic: Topic, partitions: Topic['partitions']): Topic => ({ ...topic, partitions })
 
-function commit(
-  broker: Broker,
-  request: OffsetCommitRequest,
-  call: Parameters<ServedApi['handle']>[1],
-): Promise<readonly TopicResponse[]> {
-  return coordinated(
-    async () => {
-      const command = (id: number) => ({ kind: 'OffsetCommit', call: id, version: call.apiVersion, request }) as const
-      return (await broker.groups.ask(request.groupId, call.caller, command)).response.topics ?? []
-    },
-    error => request.topics.map(topic => refuse(topic, error)),
-  )
+async function commit(broker: Broker, request: OffsetCommitRequest, call: Call): Promise<readonly TopicResponse[]> {
+  const asked = { kind: 'OffsetCommit', groupId: request.groupId, request } as const
+  const { topics = [] } = await askGroup(broker, call, asked, error => ({
+    topics: request.topics.map(topic => refuse(topic, error)),
+  }))
+  return topics
 }
 
 /** What exists goes on to the coordinator, with its name and its id. */

@@ -5,7 +5,7 @@ import { type Call, type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
-import { coordinated } from './coordinated.ts'
+import { askGroup } from './coordinated.ts'
 import { joined, portionsOf } from './portions.ts'
 
 /**
@@ -58,24 +58,17 @@ async function fetchPortion(broker: Broker, group: OffsetFetchGroup, call: Call)
     group.topics
       ?.filter(topic => !isUnknown(topic))
       .map(topic => (byId ? { ...topic, name: image.topic(topic.topicId)?.name ?? '' } : topic)) ?? null
-  const asked: OffsetFetchGroup = { ...group, topics }
-  const response = await coordinated(
-    async () => {
-      const command = (id: number) =>
-        ({ kind: 'OffsetFetch', call: id, version: call.apiVersion, request: asked }) as const
-      return (await broker.groups.ask(group.groupId, call.caller, command)).response
-    },
-    error => ({
-      groupId: group.groupId,
-      errorCode: ErrorCode[error],
-      // Below version 2 there is no place for a group's error but at each partition.
-      topics: (topics ?? []).map(({ name, topicId, partitionIndexes }) => ({
-        name,
-        topicId,
-        partitions: partitionIndexes.map(index => nothing(index, ErrorCode[error])),
-      })),
-    }),
-  )
+  const asked = { kind: 'OffsetFetch', groupId: group.groupId, request: { ...group, topics } } as const
+  const response = await askGroup(broker, call, asked, error => ({
+    groupId: group.groupId,
+    errorCode: ErrorCode[error],
+    // Below version 2 there is no place for a group's error but at each partition.
+    topics: (topics ?? []).map(({ name, topicId, partitionIndexes }) => ({
+      name,
+      topicId,
+      partitions: partitionIndexes.map(index => nothing(index, ErrorCode[error])),
+    })),
+  }))
   const answered = (response.topics ?? []).map(topic =>
     byId && (topic.topicId ?? ZERO_UUID) === ZERO_UUID
       ? { ...topic, topicId: image.topicByName(topic.name ?? '')?.id ?? ZERO_UUID }

@@ -2,7 +2,7 @@ import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
-import { coordinated } from './coordinated.ts'
+import { askGroup } from './coordinated.ts'
 
 /** In one decision of the coordinator; no group has so many. */
 const MEMBERS_MAX = 20_000
@@ -13,11 +13,9 @@ export function leaveGroup(broker: Broker): ServedApi {
     api: API.LeaveGroup,
     handle(request, call) {
       if (request.members.length > MEMBERS_MAX) return { errorCode: ErrorCode.INVALID_REQUEST }
-      const command = (id: number) => ({ kind: 'LeaveGroup', call: id, version: call.apiVersion, request }) as const
-      return coordinated(
-        async () => (await broker.groups.ask(request.groupId, call.caller, command)).response,
-        error => ({ errorCode: ErrorCode[error] }),
-      )
+      return askGroup(broker, call, { kind: 'LeaveGroup', groupId: request.groupId, request }, error => ({
+        errorCode: ErrorCode[error],
+      }))
     },
   })
 }

@@ -1,11 +1,11 @@
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
-import { ErrorCode } from '#protocol/errors.ts'
+import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import type { DescribeGroupsResponse } from '#protocol/messages/describe-groups.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { Broker } from '../broker.ts'
 import { GROUP_OPERATIONS } from './authorized-operations.ts'
-import { coordinated } from './coordinated.ts'
+import { askGroup } from './coordinated.ts'
 
 type Described = NonNullable<InputOf<typeof DescribeGroupsResponse>['groups']>[number]
 
@@ -15,16 +15,12 @@ export function describeGroups(broker: Broker): ServedApi {
     api: API.DescribeGroups,
     async handle(request, call) {
       // One that is named a thousand times is described once.
-      const describe = (groupId: string): Promise<readonly Described[]> =>
-        coordinated<readonly Described[]>(
-          async () => {
-            const one = { ...request, groups: [groupId] }
-            const command = (id: number) =>
-              ({ kind: 'DescribeGroups', call: id, version: call.apiVersion, request: one }) as const
-            return (await broker.groups.ask(groupId, call.caller, command)).response.groups ?? []
-          },
-          error => [{ groupId, errorCode: ErrorCode[error] }],
-        )
+      const describe = async (groupId: string): Promise<readonly Described[]> => {
+        const asked = { kind: 'DescribeGroups' as const, groupId, request: { ...request, groups: [groupId] } }
+        const refused = (error: ErrorName) => ({ groups: [{ groupId, errorCode: ErrorCode[error] }] })
+        const { groups = [] } = await askGroup(broker, call, asked, refused)
+        return groups
+      }
       const pieces = broker.turns.pieces()
       const once = [...new Set(request.groups)]
       const described = new Map(await pieces.mapLater(once, async id => [id, await describe(id)] as const))

@@ -4,7 +4,7 @@ import { ErrorCode } from '#protocol/errors.ts'
 import type { OffsetDeleteRequest, OffsetDeleteResponse } from '#protocol/messages/offset-delete.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { Broker } from '../broker.ts'
-import { coordinated } from './coordinated.ts'
+import { askGroup } from './coordinated.ts'
 import { joined, portionsOf } from './portions.ts'
 
 /** OffsetDelete (47), version 0. Offsets of topics that the group does not subscribe to. */
@@ -32,12 +32,10 @@ export function offsetDelete(broker: Broker): ServedApi {
         }
       }
       const ask = (topics: Topic[]) =>
-        coordinated<InputOf<typeof OffsetDeleteResponse>>(
-          async () => {
-            const command = (id: number) =>
-              ({ kind: 'OffsetDelete', call: id, version: call.apiVersion, request: { ...request, topics } }) as const
-            return (await broker.groups.ask(request.groupId, call.caller, command)).response
-          },
+        askGroup(
+          broker,
+          call,
+          { kind: 'OffsetDelete', groupId: request.groupId, request: { ...request, topics } },
           error => ({ errorCode: ErrorCode[error] }),
         )
       const answers: { topics: readonly TopicResponse[]; goesOn: boolean }[] = []

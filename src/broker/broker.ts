@@ -383,7 +383,7 @@ export class Broker {
       log,
       heartbeatMs: config.broker.number('broker.heartbeat.interval.ms'),
       sessionTimeoutMs: config.broker.number('broker.session.timeout.ms'),
-      offlineLogDirs: () => [],
+      offlineLogDirs: () => this.partitions.offlineDirectories(),
       registered: epoch => void this.#folders.keepBrokerEpoch(epoch),
     })
     await this.#lifecycle.start()

@@ -288,3 +288,25 @@ test('a consumer is sent to the replica in its rack, and reads there what is com
     client.close()
   })
 })
+
+test('a disk that fails for long loses the leadership of what lies on it, not the records', async () => {
+  const cluster = new Cluster(7)
+  await cluster.run(async () => {
+    const client = await started(cluster)
+    await createTopic(client, { name: 't', assignments: [[1, 2, 3]] })
+    const producer = new Producer(client)
+    await producer.send('t', [{ value: 'before', partition: 0 }])
+    cluster.machine('b1').disk.faults.writeFails = 1
+    const during = producer.send('t', [{ value: 'during', partition: 0 }])
+    await until(cluster, 'another leads', async () => (await partitionOf(client, 't')).leader !== 1)
+    await during
+    assert.deepEqual(await isrOf(client, 't'), [2, 3])
+    assert.deepEqual(await valuesOf(client, 't'), ['before', 'during'])
+    cluster.machine('b1').disk.faults.writeFails = 0
+    cluster.crash('b1')
+    await cluster.start('b1')
+    await until(cluster, 'it is back', async () => (await isrOf(client, 't')).length === 3)
+    await producer.close()
+    client.close()
+  })
+})

@@ -12,6 +12,7 @@ import type { Clock, Logger, Timer, World } from '#world/world.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ControllerLink } from '../metadata/controller-link.ts'
 import { DirectoryReports } from './directory-reports.ts'
+import { FailingFolders } from './failing-folders.ts'
 import { IsrChanges } from './isr-changes.ts'
 import { Partition, type PartitionSurroundings } from './partition.ts'
 import { type FetchTerms, ReplicaFetchers } from './replica-fetchers.ts'
@@ -74,6 +75,7 @@ export class Partitions {
   readonly #isrChanges: IsrChanges
   readonly #directoryReports: DirectoryReports
   readonly #fetchers: ReplicaFetchers
+  readonly #failingFolders: FailingFolders
   readonly #around: PartitionSurroundings
   readonly throttle: ReplicationThrottle
   #stopped = false
@@ -84,6 +86,7 @@ export class Partitions {
     this.#options = options
     const { nodeId, world, deadlines, log, link, brokerEpoch, listener, configs, image } = options
     this.#clock = world.clock
+    this.#failingFolders = new FailingFolders(options.folders, log)
     const reporting = { nodeId, link, clock: world.clock, log, brokerEpoch }
     this.#isrChanges = new IsrChanges(reporting)
     this.#directoryReports = new DirectoryReports(reporting)
@@ -202,7 +205,10 @@ export class Partitions {
 
   /** All that is open takes its part, as soon as the image knows of this life of the broker. */
   begin(): void {
-    if (this.#alive || !this.#isAlive()) return
+    if (!this.#alive && this.#isAlive()) this.#settleAll()
+  }
+
+  #settleAll(): void {
     const image = this.#options.image()
     for (const { id, terms, partitions } of this.#topics.values()) {
       for (const [index, partition] of partitions.entries()) {
@@ -218,6 +224,14 @@ export class Partitions {
     for (const partition of this.all()) {
       if (partition.followers.some(({ id }) => brokers.has(id))) partition.brokersChanged()
     }
+  }
+
+  /** Directories that the cluster is to take for offline. */
+  offlineDirectories(): readonly Uuid[] {
+    const before = this.#failingFolders.count
+    const offline = this.#failingFolders.look(this.all(), this.#clock.monotonic())
+    if (offline.length > before) this.#settleAll()
+    return offline
   }
 
   /** Deletes what is too old or too much, in every log. */
@@ -282,8 +296,10 @@ export class Partitions {
 
   #become(partition: Partition, wanted: PartitionImage, { minInSync }: Terms): void {
     if (!this.#isAlive()) return
-    partition.become(wanted, { minInSync })
-    if (wanted.leader < 0) this.#fetchers.leave(partition)
+    // One that cannot write takes no part: as a follower that stays where it is it would hold up all others.
+    const mayAct = !this.#failingFolders.hasGivenUp(partition)
+    partition.become(mayAct ? wanted : { ...wanted, leader: -1 }, { minInSync })
+    if (wanted.leader < 0 || !mayAct) this.#fetchers.leave(partition)
     this.#reportDirectory(partition, wanted)
   }
 

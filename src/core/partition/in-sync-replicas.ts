@@ -54,6 +54,8 @@ interface Follower {
   /** The leader's end when it fetched last. */
   leaderEndThen: Offset
   caughtUpAt: Millis
+  /** When it was last in sync by the controller's word, and had to catch up yet. */
+  letInAt: Millis
 }
 
 export interface InSyncOptions {
@@ -106,7 +108,7 @@ export class InSyncReplicas {
     this.#setReplicas(options.replicas)
     for (const follower of this.#followers) {
       // Who is in sync gets the time that anybody has, counted from now on.
-      if (options.isr.includes(follower.id)) follower.caughtUpAt = options.now
+      if (options.isr.includes(follower.id)) follower.letInAt = options.now
     }
   }
 
@@ -252,10 +254,10 @@ export class InSyncReplicas {
   wakeAt(leaderEnd: Offset): Millis | undefined {
     if (this.#pending !== undefined) return undefined
     let earliest: Millis | undefined
-    for (const { id, endOffset, caughtUpAt } of this.#followers) {
+    for (const { id, endOffset, caughtUpAt, letInAt } of this.#followers) {
       if (endOffset === leaderEnd || !this.#isr.includes(id)) continue
       // Just behind the last moment at which it does not lag.
-      const at = Math.max(caughtUpAt + this.#lagTimeMaxMs, this.#pausedUntil) + 1
+      const at = Math.max(Math.max(caughtUpAt, letInAt) + this.#lagTimeMaxMs, this.#pausedUntil) + 1
       if (earliest === undefined || at < earliest) earliest = at
     }
     return earliest
@@ -266,7 +268,7 @@ export class InSyncReplicas {
     for (const follower of this.#followers) {
       // Who is let in has reached the watermark and may still be far from the end: it gets the time that anybody has, or
       // it would be let in and put out without end.
-      if (isr.includes(follower.id) && !this.#isr.includes(follower.id)) follower.caughtUpAt = now
+      if (isr.includes(follower.id) && !this.#isr.includes(follower.id)) follower.letInAt = now
     }
     this.#isr = isr
     this.#partitionEpoch = partitionEpoch
@@ -303,7 +305,8 @@ export class InSyncReplicas {
   }
 
   #lags(follower: Follower, leaderEnd: Offset, now: Millis): boolean {
-    return follower.endOffset !== leaderEnd && now - follower.caughtUpAt > this.#lagTimeMaxMs
+    const from = Math.max(follower.caughtUpAt, follower.letInAt)
+    return follower.endOffset !== leaderEnd && now - from > this.#lagTimeMaxMs
   }
 
   #brokerEpochOf(id: NodeId): number {
@@ -321,5 +324,6 @@ function unknownFollower(id: NodeId): Follower {
     fetchedAt: NEVER,
     leaderEndThen: -1,
     caughtUpAt: NEVER,
+    letInAt: NEVER,
   }
 }

@@ -1,0 +1,59 @@
+import type { Millis } from '#base/units.ts'
+import type { Uuid } from '#base/uuid.ts'
+import type { LogFolders } from '#storage/log-folders.ts'
+import { isFull } from '#storage/storage-error.ts'
+import type { Logger } from '#world/world.ts'
+import type { Partition } from './partition.ts'
+
+/** A disk that fails for so long is not taken to mend itself. */
+const GIVEN_UP_AFTER_MS: Millis = 30_000
+
+/**
+ * Which folders the cluster is told of as offline (KIP-858), so that others lead what lies there: those in which some log
+ * has refused writes for long. Not those that are only full, as they can be read and mend themselves when space returns.
+ */
+export class FailingFolders {
+  readonly #folders: LogFolders
+  readonly #log: Logger
+  readonly #since = new Map<Uuid, Millis>()
+  readonly #givenUp = new Set<Uuid>()
+
+  constructor(folders: LogFolders, log: Logger) {
+    this.#folders = folders
+    this.#log = log
+  }
+
+  /** How many are given up. */
+  get count(): number {
+    return this.#givenUp.size
+  }
+
+  hasGivenUp(partition: Partition): boolean {
+    if (this.#givenUp.size === 0) return false
+    const directory = this.#folders.directoryOf(partition.log)
+    return directory !== undefined && this.#givenUp.has(directory)
+  }
+
+  /** Those that are given up, for good: the cluster takes a folder back when the broker starts again. */
+  look(partitions: Iterable<Partition>, now: Millis): readonly Uuid[] {
+    const failing = new Set<Uuid>()
+    for (const { log } of partitions) {
+      if (log.failure === undefined || isFull(log.failure)) continue
+      const directory = this.#folders.directoryOf(log)
+      if (directory !== undefined) failing.add(directory)
+    }
+    for (const directory of this.#since.keys()) if (!failing.has(directory)) this.#since.delete(directory)
+    for (const directory of failing) {
+      const since = this.#since.get(directory) ?? now
+      this.#since.set(directory, since)
+      if (now - since < GIVEN_UP_AFTER_MS || this.#givenUp.has(directory)) continue
+      this.#givenUp.add(directory)
+      const folder = this.#folders.folders.find(each => each.directoryId === directory)?.path
+      this.#log.error(
+        { folder, failedMs: now - since },
+        'a folder has refused writes for long; the cluster is told that it is offline, and others lead what lies there. Mend the disk and start the node again',
+      )
+    }
+    return [...this.#givenUp]
+  }
+}

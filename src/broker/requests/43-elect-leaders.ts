@@ -1,7 +1,8 @@
+import { failed } from '#core/metadata/answer.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
-import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
+import { isTaken } from './forwarded.ts'
 
 /** ElectLeaders (43), versions 0-2. Decided by the active controller; v0 is for preferred leaders alone (KIP-183, 460). */
 export function electLeaders(broker: Broker): ServedApi {
@@ -17,17 +18,11 @@ export function electLeaders(broker: Broker): ServedApi {
           ...(call.apiVersion >= 1 && { errorCode }),
           replicaElectionResults: (request.topicPartitions ?? []).map(({ topic, partitions }) => ({
             topic,
-            partitionResult: partitions.map(partitionId => ({
-              partitionId,
-              errorCode,
-              errorMessage: errorOf(errorCode).message,
-            })),
+            partitionResult: partitions.map(partitionId => ({ partitionId, ...failed(errorCode) })),
           })),
         }),
         ({ replicaElectionResults = [] }) =>
-          replicaElectionResults.some(({ partitionResult = [] }) =>
-            partitionResult.some(({ errorCode = ErrorCode.NONE }) => errorCode === ErrorCode.NONE),
-          ),
+          replicaElectionResults.some(({ partitionResult = [] }) => partitionResult.some(isTaken)),
       ),
   })
 }

@@ -1,7 +1,8 @@
+import { failed } from '#core/metadata/answer.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
-import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
+import { isTaken } from './forwarded.ts'
 
 /** AlterPartitionReassignments (45), versions 0-1: begin and cancel, decided by the active controller (KIP-455). */
 export function alterPartitionReassignments(broker: Broker): ServedApi {
@@ -13,11 +14,8 @@ export function alterPartitionReassignments(broker: Broker): ServedApi {
         API.AlterPartitionReassignments,
         call,
         request,
-        errorCode => ({ errorCode, errorMessage: errorOf(errorCode).message, responses: [] }),
-        ({ responses = [] }) =>
-          responses.some(({ partitions = [] }) =>
-            partitions.some(({ errorCode = ErrorCode.NONE }) => errorCode === ErrorCode.NONE),
-          ),
+        errorCode => ({ ...failed(errorCode), responses: [] }),
+        ({ responses = [] }) => responses.some(({ partitions = [] }) => partitions.some(isTaken)),
       ),
   })
 }

@@ -1,6 +1,6 @@
+import { failed } from '#core/metadata/answer.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
-import { errorOf } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
 
 /** ListPartitionReassignments (46), version 0. Asked of the active controller, so that what was begun is seen at once. */
@@ -12,7 +12,7 @@ export function listPartitionReassignments(broker: Broker): ServedApi {
         API.ListPartitionReassignments,
         call,
         request,
-        errorCode => ({ errorCode, errorMessage: errorOf(errorCode).message, topics: [] }),
+        errorCode => ({ ...failed(errorCode), topics: [] }),
         { patienceMs: request.timeoutMs },
       ),
   })

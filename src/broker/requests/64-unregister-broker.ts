@@ -1,7 +1,8 @@
+import { failed } from '#core/metadata/answer.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
-import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
+import { isTaken } from './forwarded.ts'
 
 /** UnregisterBroker (64), version 0. Decided by the active controller (KIP-631). */
 export function unregisterBroker(broker: Broker): ServedApi {
@@ -9,12 +10,6 @@ export function unregisterBroker(broker: Broker): ServedApi {
     api: API.UnregisterBroker,
     barrier: true,
     handle: (request, call) =>
-      broker.forwardAndFollow(
-        API.UnregisterBroker,
-        call,
-        request,
-        errorCode => ({ errorCode, errorMessage: errorOf(errorCode).message }),
-        ({ errorCode = ErrorCode.NONE }) => errorCode === ErrorCode.NONE,
-      ),
+      broker.forwardAndFollow(API.UnregisterBroker, call, request, errorCode => failed(errorCode), isTaken),
   })
 }

@@ -1,16 +1,12 @@
+import { failed } from '#core/metadata/answer.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
-import { errorOf } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
 
 /** AddRaftVoter (80), versions 0-1. Decided by the quorum's leader, and answered when it is committed there (KIP-853). */
 export function addRaftVoter(broker: Broker): ServedApi {
   return serve({
     api: API.AddRaftVoter,
-    handle: (request, call) =>
-      broker.forward(API.AddRaftVoter, call, request, errorCode => ({
-        errorCode,
-        errorMessage: errorOf(errorCode).message,
-      })),
+    handle: (request, call) => broker.forward(API.AddRaftVoter, call, request, errorCode => failed(errorCode)),
   })
 }

@@ -1,6 +1,6 @@
+import { failed } from '#core/metadata/answer.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
-import { errorOf } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
 
 /**
@@ -10,10 +10,6 @@ import type { Broker } from '../broker.ts'
 export function removeRaftVoter(broker: Broker): ServedApi {
   return serve({
     api: API.RemoveRaftVoter,
-    handle: (request, call) =>
-      broker.forward(API.RemoveRaftVoter, call, request, errorCode => ({
-        errorCode,
-        errorMessage: errorOf(errorCode).message,
-      })),
+    handle: (request, call) => broker.forward(API.RemoveRaftVoter, call, request, errorCode => failed(errorCode)),
   })
 }

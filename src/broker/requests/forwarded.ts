@@ -1,6 +1,7 @@
+import { failed } from '#core/metadata/answer.ts'
 import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
-import { ErrorCode, errorOf } from '#protocol/errors.ts'
+import { ErrorCode } from '#protocol/errors.ts'
 import type { Broker } from '../broker.ts'
 
 /**
@@ -18,10 +19,10 @@ export function forwarded(broker: Broker): ServedApi[] {
       barrier: true,
       async handle(request, call) {
         const answer = await broker.forward(API.CreateTopics, call, request, code => ({
-          topics: request.topics.map(({ name }) => ({ name, ...refusal(code) })),
+          topics: request.topics.map(({ name }) => ({ name, ...failed(code) })),
         }))
         if (!request.validateOnly) {
-          const made = (answer.topics ?? []).filter(({ errorCode }) => errorCode === ErrorCode.NONE)
+          const made = (answer.topics ?? []).filter(isTaken)
           await broker.caughtUp(() =>
             made.every(({ name }) => broker.metadata.image.topicByName(name ?? '') !== undefined),
           )
@@ -36,10 +37,10 @@ export function forwarded(broker: Broker): ServedApi[] {
         const answer = await broker.forward(API.DeleteTopics, call, request, code => ({
           responses: [...request.topicNames.map(name => ({ name })), ...request.topics].map(topic => ({
             ...topic,
-            ...(call.apiVersion >= 5 ? refusal(code) : { errorCode: code }),
+            ...(call.apiVersion >= 5 ? failed(code) : { errorCode: code }),
           })),
         }))
-        const gone = (answer.responses ?? []).filter(({ errorCode }) => errorCode === ErrorCode.NONE)
+        const gone = (answer.responses ?? []).filter(isTaken)
         await broker.caughtUp(() =>
           gone.every(({ topicId }) => broker.metadata.image.topic(topicId ?? '') === undefined),
         )
@@ -51,12 +52,10 @@ export function forwarded(broker: Broker): ServedApi[] {
       barrier: true,
       async handle(request, call) {
         const answer = await broker.forward(API.CreatePartitions, call, request, code => ({
-          results: request.topics.map(({ name }) => ({ name, ...refusal(code) })),
+          results: request.topics.map(({ name }) => ({ name, ...failed(code) })),
         }))
         if (!request.validateOnly) {
-          const made = new Set(
-            (answer.results ?? []).filter(({ errorCode }) => errorCode === 0).map(({ name }) => name),
-          )
+          const made = new Set((answer.results ?? []).filter(isTaken).map(({ name }) => name))
           const wanted = request.topics.filter(({ name }) => made.has(name))
           await broker.caughtUp(() =>
             wanted.every(({ name, count }) => (image.topicByName(name)?.partitions.length ?? count) >= count),
@@ -74,7 +73,7 @@ export function forwarded(broker: Broker): ServedApi[] {
           call,
           request,
           code => refusedResources(request, code),
-          answer => !request.validateOnly && someTaken(answer),
+          ({ responses = [] }) => !request.validateOnly && responses.some(isTaken),
         ),
     }),
     serve({
@@ -86,7 +85,7 @@ export function forwarded(broker: Broker): ServedApi[] {
           call,
           request,
           code => refusedResources(request, code),
-          answer => !request.validateOnly && someTaken(answer),
+          ({ responses = [] }) => !request.validateOnly && responses.some(isTaken),
         ),
     }),
     serve({
@@ -97,15 +96,11 @@ export function forwarded(broker: Broker): ServedApi[] {
           API.UpdateFeatures,
           call,
           request,
-          refusal,
-          answer => !request.validateOnly && (answer.errorCode ?? ErrorCode.NONE) === ErrorCode.NONE,
+          failed,
+          answer => !request.validateOnly && isTaken(answer),
         ),
     }),
   ]
-}
-
-function refusal(errorCode: number) {
-  return { errorCode, errorMessage: errorOf(errorCode).message }
 }
 
 function refusedResources(
@@ -115,15 +110,12 @@ function refusedResources(
   const responses = request.resources.map(({ resourceType, resourceName }) => ({
     resourceType,
     resourceName,
-    ...refusal(errorCode),
+    ...failed(errorCode),
   }))
   return { responses }
 }
 
-function someTaken({
-  responses = [],
-}: {
-  readonly responses?: readonly { readonly errorCode?: number | undefined }[] | undefined
-}): boolean {
-  return responses.some(({ errorCode = ErrorCode.NONE }) => errorCode === ErrorCode.NONE)
+/** Whether one thing that a request asked for was done. */
+export function isTaken({ errorCode = ErrorCode.NONE }: { readonly errorCode?: number | undefined }): boolean {
+  return errorCode === ErrorCode.NONE
 }

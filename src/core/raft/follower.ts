@@ -192,10 +192,7 @@ export class Follower extends Role {
           replica.outbox.push({ kind: 'append', request })
         }
         this.#commit()
-        this.#membership.fetched(
-          endOffset <= offset && answer.highWatermark >= 0 && offset >= answer.highWatermark,
-          now,
-        )
+        this.#membership.fetched(answer.highWatermark >= 0 && endOffset >= answer.highWatermark, now)
         return endOffset > offset || this.#leaderHighWatermark > knew
       }
     }

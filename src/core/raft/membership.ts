@@ -43,10 +43,14 @@ export class Membership {
   over(sent: Sent, response: RaftResponse | undefined, now: Millis): void {
     if (sent.request !== this.#request) return
     this.#request = undefined
-    this.#at = now + this.#replica.timing.fetchTimeoutMs
-    if (response?.kind === 'update-voter' && response.answer.errorCode === ErrorCode.NONE) this.#isDescribed = true
+    const { fetchTimeoutMs } = this.#replica.timing
+    const isDone = response !== undefined && 'answer' in response && response.answer.errorCode === ErrorCode.NONE
+    // What was granted is seen by fetching. What was refused mostly was so for another change that is under way.
+    this.#at = now + (isDone ? fetchTimeoutMs : fetchTimeoutMs / 4)
+    if (!isDone) return
+    if (response.kind === 'update-voter') this.#isDescribed = true
     // The old place is free: the new one is asked for as soon as that is seen.
-    if (response?.kind === 'remove-voter' && response.answer.errorCode === ErrorCode.NONE) this.#at = now
+    if (response.kind === 'remove-voter') this.#at = now
   }
 
   #wanted(): RaftRequest | undefined {

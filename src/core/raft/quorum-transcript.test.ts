@@ -15,7 +15,7 @@ import { QuorumScript } from './testing/script.ts'
  *   gone ID                everybody else is told that its process is gone
  *   run [MS]               messages arrive, and so much time passes
  *   append ID [COUNT]      cut A B [one-way]    heal
- *   hold-disk ID           nothing is stored until   disk-works ID   or   disk-fails ID
+ *   hold-disk ID           nothing is stored, or by   hold-log ID   no records, until   disk-works ID   or   disk-fails ID
  *   snapshot ID OFFSET
  *   vote ID [id= epoch= last= end= pre= to=]      begin-epoch, end-epoch ID [id= epoch=]
  *   add-voter, remove-voter, update-voter ID [id= directory= port= timeout= early=]     record-voters ID

@@ -147,7 +147,7 @@ export class Replica {
 
   /** Everything below is committed; false where that was known. */
   commit(highWatermark: Offset): boolean {
-    if (highWatermark <= this.highWatermark) return false
+    if (highWatermark <= Math.max(0, this.highWatermark)) return false
     this.highWatermark = highWatermark
     this.outbox.push({ kind: 'commit', highWatermark })
     return true

@@ -37,7 +37,7 @@ export class Resigned extends Role {
         this.turns.stopped()
         return
       }
-    } else if (now >= this.#standAt) {
+    } else if (now >= this.#standAt || (this.#untold.size === 0 && !this.replica.mayStand)) {
       this.turns.unattached(this.replica.epoch, now, now)
       return
     }

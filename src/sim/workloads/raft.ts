@@ -1,17 +1,18 @@
+import { simulateQuorum } from '#core/raft/testing/sim-chaos.ts'
 import { SimQuorum } from '#core/raft/testing/sim-quorum.ts'
 import type { Workload } from '../kernel.ts'
 import { RAFT_MUTANTS } from '../mutants/raft-mutants.ts'
 
-/** Raft alone, without disks, sockets and promises, so that a second holds a hundred quorums: see SimQuorum for its faults. */
+/** Raft alone, without disks, sockets and promises, so that a second holds a hundred quorums: see simulateQuorum for its faults. */
 export const raft: Workload = {
   name: 'raft',
   mutants: Object.keys(RAFT_MUTANTS),
   async run(simulation, mutant) {
     const broken = mutant === undefined ? undefined : RAFT_MUTANTS[mutant]
     const mend = broken?.patch?.()
-    const quorum = new SimQuorum(simulation.random.uint32(), broken?.driver)
+    const quorum = new SimQuorum(simulation.random.uint32(), {}, broken?.driver)
     try {
-      quorum.run()
+      simulateQuorum(quorum)
     } finally {
       mend?.()
       simulation.beside += quorum.steps

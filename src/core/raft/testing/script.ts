@@ -20,6 +20,7 @@ interface Member {
   isOld: boolean
   /** Stores nothing until it is told to. */
   isDiskHeld: boolean
+  isLogHeld: boolean
   readonly heldEvents: RaftEvent[]
   readonly events: RaftEvent[]
   readonly records: Map<number, readonly SimRecord[]>
@@ -101,6 +102,9 @@ export class QuorumScript {
       case 'hold-disk':
         this.#member(first).isDiskHeld = true
         return
+      case 'hold-log':
+        this.#member(first).isLogHeld = true
+        return
       case 'disk-works':
         this.#releaseDisk(this.#member(first))
         return
@@ -154,6 +158,7 @@ export class QuorumScript {
         isSilent: false,
         isOld: false,
         isDiskHeld: false,
+        isLogHeld: false,
         heldEvents: [],
         events: [],
         records: new Map(),
@@ -280,7 +285,7 @@ export class QuorumScript {
   }
 
   #stored(member: Member, event: RaftEvent): void {
-    if (member.isDiskHeld) {
+    if (member.isDiskHeld || (member.isLogHeld && event.kind === 'log-stored')) {
       member.heldEvents.push(event)
       return
     }
@@ -291,6 +296,7 @@ export class QuorumScript {
 
   #releaseDisk(member: Member): void {
     member.isDiskHeld = false
+    member.isLogHeld = false
     for (const event of member.heldEvents.splice(0)) this.#stored(member, event)
   }
 

@@ -238,7 +238,7 @@ export class SimMember {
         `${this.id} stands with no vote of its own`,
       )
       this.#quorum.truth.voted(self, epoch, self)
-      this.#quorum.promised(this)
+      this.#quorum.chaos?.promised(this)
     }
     if (message.kind !== 'fetch') return
     assert(message.fetch.offset === this.log.nextOffset, `${this.id} fetches from elsewhere than its end`)
@@ -253,7 +253,7 @@ export class SimMember {
       leaderEpoch > epoch || (leaderEpoch === epoch && (votedId === candidate.id || leaderId === candidate.id))
     assert(isStored, `${this.id} gives a vote that is not stored`)
     this.#quorum.truth.voted({ id: this.id, directoryId: this.directoryId }, epoch, candidate)
-    this.#quorum.promised(this)
+    this.#quorum.chaos?.promised(this)
   }
 
   // -- the file `quorum-state`
@@ -282,7 +282,7 @@ export class SimMember {
       truth.voted(self, epoch, self)
     }
     this.term = epoch
-    this.#quorum.elected(this)
+    this.#quorum.chaos?.elected(this)
     this.append({ epoch, value: this.#quorum.nextValue() })
     if (areRecorded(voters) && this.log.votersAt() === undefined) {
       this.append({ epoch, value: this.#quorum.nextValue(), voters })

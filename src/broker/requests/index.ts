@@ -14,17 +14,23 @@ import { leaveGroup } from './13-leave-group.ts'
 import { syncGroup } from './14-sync-group.ts'
 import { describeGroups } from './15-describe-groups.ts'
 import { listGroups } from './16-list-groups.ts'
+import { createTopics } from './19-create-topics.ts'
+import { deleteTopics } from './20-delete-topics.ts'
 import { deleteRecords } from './21-delete-records.ts'
 import { initProducerId } from './22-init-producer-id.ts'
 import { offsetForLeaderEpoch } from './23-offset-for-leader-epoch.ts'
 import { describeConfigs } from './32-describe-configs.ts'
+import { alterConfigs } from './33-alter-configs.ts'
 import { describeLogDirs } from './35-describe-log-dirs.ts'
+import { createPartitions } from './37-create-partitions.ts'
 import { deleteGroups } from './42-delete-groups.ts'
 import { electLeaders } from './43-elect-leaders.ts'
+import { incrementalAlterConfigs } from './44-incremental-alter-configs.ts'
 import { alterPartitionReassignments } from './45-alter-partition-reassignments.ts'
 import { listPartitionReassignments } from './46-list-partition-reassignments.ts'
 import { offsetDelete } from './47-offset-delete.ts'
 import { describeQuorum } from './55-describe-quorum.ts'
+import { updateFeatures } from './57-update-features.ts'
 import { describeCluster } from './60-describe-cluster.ts'
 import { describeProducers } from './61-describe-producers.ts'
 import { unregisterBroker } from './64-unregister-broker.ts'
@@ -32,7 +38,6 @@ import { listConfigResources } from './74-list-config-resources.ts'
 import { describeTopicPartitions } from './75-describe-topic-partitions.ts'
 import { addRaftVoter } from './80-add-raft-voter.ts'
 import { removeRaftVoter } from './81-remove-raft-voter.ts'
-import { forwarded } from './forwarded.ts'
 
 /** Everything that clients may ask of a broker. Only what is here is advertised. */
 export function brokerService(broker: Broker): Service {
@@ -54,17 +59,23 @@ export function brokerService(broker: Broker): Service {
       () => all,
       () => broker.features(),
     ),
+    createTopics(broker),
+    deleteTopics(broker),
     deleteRecords(broker),
     initProducerId(broker),
     offsetForLeaderEpoch(broker),
     describeConfigs(broker),
+    alterConfigs(broker),
     describeLogDirs(broker),
+    createPartitions(broker),
     deleteGroups(broker),
     electLeaders(broker),
+    incrementalAlterConfigs(broker),
     alterPartitionReassignments(broker),
     listPartitionReassignments(broker),
     offsetDelete(broker),
     describeQuorum(broker),
+    updateFeatures(broker),
     describeCluster(broker),
     describeProducers(broker),
     unregisterBroker(broker),
@@ -72,7 +83,6 @@ export function brokerService(broker: Broker): Service {
     describeTopicPartitions(broker),
     addRaftVoter(broker),
     removeRaftVoter(broker),
-    ...forwarded(broker),
   ])
   return all
 }

@@ -169,3 +169,72 @@ test('every produce is answered once, offsets are dense, the watermark never fal
     }),
   )
 })
+
+const THREE = { replicas: [1, 2, 3], isr: [1, 2, 3], minInSync: 2 }
+
+function fetched(of: PartitionLeader<number>, replica: number, offset: number, now = 0, brokerEpoch = 100) {
+  return of.step({ kind: 'followerFetched', replica, offset, startOffset: 0, brokerEpoch }, now)
+}
+
+test('acks=all waits for all in sync; who left counts until the controller said so', () => {
+  const one = leader(0, THREE)
+  produce(one, batch(1), 1)
+  one.step({ kind: 'stored', endOffset: 1 }, 0)
+  assert.deepEqual(told(fetched(one, 2, 1)), [])
+  assert.deepEqual(told(fetched(one, 3, 0)), [])
+  assert.equal(one.wakeAt(), LAG_MS + 1)
+  const [effect] = one.step({ kind: 'tick' }, LAG_MS + 1)
+  assert.ok(effect?.kind === 'alterIsr')
+  assert.deepEqual(told([effect]), ['alterIsr 1,2 at 10'])
+  assert.deepEqual(told(one.step({ kind: 'tick' }, 2 * LAG_MS)), [], 'one is under way')
+  const answer = { kind: 'accepted', isr: [1, 2], leaderEpoch: 3, partitionEpoch: 11 } as const
+  assert.deepEqual(told(one.step({ kind: 'isrAnswered', proposal: effect.proposal, answer }, 2 * LAG_MS)), [
+    'highWatermark 1',
+    'answer 1 ok 0',
+  ])
+})
+
+test('who is proposed counts for the watermark before the answer, whichever way that comes', () => {
+  const one = leader(5, { ...THREE, isr: [1, 2], highWatermark: 3 })
+  fetched(one, 2, 5)
+  assert.deepEqual(told(fetched(one, 3, 4)), [], 'not up to where the epoch began')
+  assert.deepEqual(told(fetched(one, 3, 5)), ['alterIsr 1,2,3 at 10'])
+  produce(one, batch(1), 1)
+  one.step({ kind: 'stored', endOffset: 6 }, 0)
+  assert.deepEqual(told(fetched(one, 2, 6, 3 * LAG_MS)), [], '3 may be in sync by now')
+  const event = { kind: 'assigned', replicas: [1, 2, 3], isr: [1, 2], partitionEpoch: 11 } as const
+  assert.deepEqual(told(one.step(event, 3 * LAG_MS)), ['highWatermark 6', 'answer 1 ok 5'])
+})
+
+test('who is fenced, leaves, or lives another life does not join; too few in sync hold the watermark', () => {
+  const epochs = new Map([[2, 100]])
+  const one = leader(5, { ...THREE, isr: [1], highWatermark: 5, eligibleEpoch: id => epochs.get(id) })
+  assert.deepEqual(told(fetched(one, 3, 5)), [])
+  assert.deepEqual(told(fetched(one, 2, 5, 0, 99)), [])
+  assert.deepEqual(told(produce(one, batch(1), 1)), ['answer 1 NOT_ENOUGH_REPLICAS -1'])
+  produce(one, batch(1), 2, 1)
+  assert.deepEqual(told(one.step({ kind: 'stored', endOffset: 6 }, 0)), ['answer 2 ok 5'])
+  assert.equal(one.highWatermark, 5)
+  epochs.set(3, 100)
+  assert.deepEqual(told(one.step({ kind: 'brokersChanged' }, 0)), ['alterIsr 1,3 at 10'])
+})
+
+test('what the controller refuses is asked again later, and what it leaves open waits for the metadata', () => {
+  const one = leader(5, { ...THREE, isr: [1, 2] })
+  const [first] = fetched(one, 3, 5)
+  assert.ok(first?.kind === 'alterIsr')
+  const refuse = (
+    proposal: typeof first.proposal,
+    error: 'INELIGIBLE_REPLICA' | 'INVALID_UPDATE_VERSION',
+    now: number,
+  ) => told(one.step({ kind: 'isrAnswered', proposal, answer: { kind: 'refused', error } }, now))
+  assert.deepEqual(refuse(first.proposal, 'INELIGIBLE_REPLICA', 0), [])
+  assert.deepEqual(told(fetched(one, 3, 5, 50)), [])
+  const [second] = fetched(one, 3, 5, 150)
+  assert.ok(second?.kind === 'alterIsr')
+  assert.deepEqual(refuse(second.proposal, 'INVALID_UPDATE_VERSION', 200), [])
+  assert.deepEqual(told(fetched(one, 3, 5, 10_000)), [])
+  const event = { kind: 'assigned', replicas: [1, 2, 3], isr: [1, 2, 3], partitionEpoch: 12 } as const
+  one.step(event, 10_000)
+  assert.deepEqual(one.replicas.isr, [1, 2, 3])
+})

@@ -234,14 +234,18 @@ export class Broker {
       : ([...this.metadata.image.brokers.keys()].find(id => this.isOnline(id)) ?? -1)
   }
 
+  /** The brokers that live, as this caller reaches them. */
+  endpointsFor(caller: Caller): Endpoint[] {
+    return this.registeredEndpoints(caller).filter(({ isFenced }) => !isFenced)
+  }
+
   /**
-   * The brokers as this caller reaches them: by their listener of the same name. Without advertised.listeners, this one
-   * is where the caller has dialled it.
+   * All brokers of the cluster as this caller reaches them: by their listener of the same name. Without
+   * advertised.listeners, this one is where the caller has dialled it.
    */
-  endpointsFor(caller: Caller, fencedToo = false): Endpoint[] {
+  registeredEndpoints(caller: Caller): Endpoint[] {
     const endpoints: Endpoint[] = []
     for (const { id, endPoints, rack, fenced } of this.metadata.image.brokers.values()) {
-      if (fenced && !fencedToo) continue
       const registered = endPoints.find(({ name }) => name === caller.listener)
       if (registered === undefined) continue
       const dialled = id === this.nodeId && this.#listenerOf(caller.listener)?.advertised === undefined

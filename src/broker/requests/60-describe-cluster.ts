@@ -18,10 +18,10 @@ export function describeCluster(broker: Broker): ServedApi {
         const errorMessage = 'this is a broker; controllers describe themselves on their own listener'
         return { errorCode: ErrorCode[code], errorMessage, clusterId: '' }
       }
-      const brokers = broker.endpointsFor(call.caller, request.includeFencedBrokers).map(({ nodeId, ...rest }) => ({
-        brokerId: nodeId,
-        ...rest,
-      }))
+      const endpoints = request.includeFencedBrokers
+        ? broker.registeredEndpoints(call.caller)
+        : broker.endpointsFor(call.caller)
+      const brokers = endpoints.map(({ nodeId, ...rest }) => ({ brokerId: nodeId, ...rest }))
       return {
         clusterId,
         controllerId: broker.anyLiveBroker(),

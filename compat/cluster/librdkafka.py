@@ -1,6 +1,6 @@
 """librdkafka as a writer or reader of a cluster that is disturbed; its lines are those of Kafka's verifiable tools.
 
-  librdkafka.py produce BOOTSTRAP TOPIC STREAM PER_SECOND
+  librdkafka.py produce BOOTSTRAP TOPIC STREAM PER_SECOND REQUEST_TIMEOUT_MS
   librdkafka.py consume BOOTSTRAP TOPIC GROUP
 """
 
@@ -24,10 +24,11 @@ def tell(name, **fields):
     print(json.dumps({"name": name, "timestamp": int(time.time() * 1000), **fields}), flush=True)
 
 
-def produce(bootstrap, topic, stream, per_second):
+def produce(bootstrap, topic, stream, per_second, timeout_ms):
     producer = Producer({
         "bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 2, "log_level": 0,
         "message.timeout.ms": 120000, "reconnect.backoff.max.ms": 500, "partitioner": "murmur2_random",
+        "socket.timeout.ms": timeout_ms,
     })
 
     def delivered(error, message):
@@ -76,6 +77,6 @@ def consume(bootstrap, topic, group):
 signal.signal(signal.SIGTERM, stop)
 what, bootstrap, topic, *rest = sys.argv[1:]
 if what == "produce":
-    produce(bootstrap, topic, rest[0], float(rest[1]))
+    produce(bootstrap, topic, rest[0], float(rest[1]), int(rest[2]))
 else:
     consume(bootstrap, topic, rest[0])

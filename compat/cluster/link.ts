@@ -45,8 +45,9 @@ export class Link {
     const before = this.#state
     this.#state = state
     if (state === 'cut') {
-      await this.#stopListening()
+      const refusing = this.refuse()
       this.reset()
+      await refusing
       return
     }
     if (this.#server === undefined) {
@@ -57,6 +58,15 @@ export class Link {
     if (state === 'held') for (const { near, far } of this.#pairs) for (const socket of [near, far]) socket.pause()
     // What was held for long was given up by both ends; what they sent must not arrive after all.
     if (before === 'held' && state === 'open') this.reset()
+  }
+
+  /** New connections are refused; those that are there stay. */
+  refuse(): Promise<void> {
+    // What it resolves with is of no interest: it waits for all connections.
+    this.#server?.close()
+    this.#server = undefined
+    // A listening socket is closed in the turn that follows.
+    return new Promise(resolve => setImmediate(resolve))
   }
 
   /** Ends all connections; new ones are taken. */
@@ -104,16 +114,6 @@ export class Link {
       // A target that refuses is not there: whoever dialled hears a reset, the closest that a proxy comes to a refusal.
       if (to === pair.near && from === pair.far) to.resetAndDestroy()
       else to.destroy()
-    })
-  }
-
-  #stopListening(): Promise<void> {
-    const server = this.#server
-    this.#server = undefined
-    if (server === undefined) return Promise.resolve()
-    return new Promise(resolve => {
-      server.close(() => resolve())
-      this.reset()
     })
   }
 }

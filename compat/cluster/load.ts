@@ -49,6 +49,11 @@ export interface LoadOptions {
 }
 
 const KEYS = 16
+/**
+ * No client asks another leader before the one that it has asked answers, or this time is over. It is 30 s by default,
+ * and would be what is measured wherever a node is stopped or out of reach without a word.
+ */
+const REQUEST_TIMEOUT_MS = 3_000
 const STOP_LIMIT_MS = 30_000
 const TOOL_JVM = '-Xms48m -Xmx160m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto'
 
@@ -155,7 +160,10 @@ class ToldWriter implements Writer {
 export function javaWriter(stream: number, { bootstrap, topic, perSecond }: LoadOptions): Writer {
   const folder = mkdtempSync(join(tmpdir(), 'tidemark-load-'))
   const file = join(folder, 'producer.properties')
-  writeFileSync(file, 'retries=2147483647\nenable.idempotence=true\ndelivery.timeout.ms=120000\nlinger.ms=2\n')
+  writeFileSync(
+    file,
+    `retries=2147483647\nenable.idempotence=true\ndelivery.timeout.ms=120000\nlinger.ms=2\nrequest.timeout.ms=${REQUEST_TIMEOUT_MS}\n`,
+  )
   const to = ['--bootstrap-server', bootstrap, '--topic', topic, '--throughput', String(perSecond), '--acks', '-1']
   const what = ['--value-prefix', String(stream), '--repeating-keys', String(KEYS), '--command-config', file]
   const command = [join(peer, 'tool'), 'kafka-verifiable-producer', ...to, ...what]
@@ -174,7 +182,12 @@ export function librdkafkaWriter(python: string, stream: number, options: LoadOp
     topic,
     String(stream),
     String(perSecond),
+    String(REQUEST_TIMEOUT_MS),
   ])
+}
+
+function clientOf(bootstrap: string): Promise<Client> {
+  return connect({ world, bootstrap, clientId: 'load', requestTimeoutMs: REQUEST_TIMEOUT_MS })
 }
 
 /** Our own client, in this process. */
@@ -192,12 +205,12 @@ export class OwnWriter implements Writer {
   private constructor(stream: number, client: Client, { topic, perSecond }: LoadOptions) {
     this.stream = stream
     this.#client = client
-    this.#producer = new Producer(client, { lingerMs: 2 })
+    this.#producer = new Producer(client, { lingerMs: 2, requestTimeoutMs: REQUEST_TIMEOUT_MS })
     this.#running = this.#run(topic, perSecond)
   }
 
   static async start(stream: number, options: LoadOptions): Promise<OwnWriter> {
-    return new OwnWriter(stream, await connect({ world, bootstrap: options.bootstrap, clientId: 'load' }), options)
+    return new OwnWriter(stream, await clientOf(options.bootstrap), options)
   }
 
   async #run(topic: string, perSecond: number): Promise<void> {
@@ -297,7 +310,7 @@ export class OwnReader implements Reader {
   }
 
   static async start(group: string, { bootstrap, topic }: Omit<LoadOptions, 'perSecond'>): Promise<OwnReader> {
-    return new OwnReader(group, await connect({ world, bootstrap, clientId: 'load' }), topic)
+    return new OwnReader(group, await clientOf(bootstrap), topic)
   }
 
   get spans(): ReadonlyMap<number, readonly (readonly [number, number])[]> {
@@ -349,7 +362,7 @@ export class Committer {
   }
 
   static async start(group: string, topic: string, bootstrap: string): Promise<Committer> {
-    return new Committer(group, topic, await connect({ world, bootstrap, clientId: 'committer' }))
+    return new Committer(group, topic, await clientOf(bootstrap))
   }
 
   async #run(): Promise<void> {

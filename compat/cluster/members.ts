@@ -166,11 +166,12 @@ export class Member {
     const gone = new Promise<number | string>(resolve =>
       child.once('exit', (code, by) => resolve(code ?? by ?? 'no exit code')),
     )
+    // A port of a process that is gone refuses at once: whoever looks whether it lives must not find the proxy.
+    if (signal === 'SIGKILL') await Promise.all(this.links.map(link => link.refuse()))
     child.kill(signal)
     const limit = setTimeout(() => child.kill('SIGKILL'), limitMs)
     const result = await gone
     clearTimeout(limit)
-    // Whoever dials a process that is gone is refused.
     await Promise.all(this.links.map(link => link.be('cut')))
     return result
   }

@@ -129,7 +129,7 @@ export class Trial {
   }
 
   /** Ends the load, lets the readers come to the end, and judges. */
-  async verdict(): Promise<Verdict & { readonly commits: number; readonly troubles: readonly string[] }> {
+  async verdict(): Promise<WholeVerdict> {
     const { topic, placement } = this.options
     return await this.#cluster.during(
       (async () => {
@@ -153,7 +153,10 @@ export class Trial {
         ]
         this.client.close()
         const commits = this.#committer?.committed ?? 0
-        return { ...verdict, wrong: [...verdict.wrong, ...notSeen, ...losses.slice(0, 5)], commits, troubles }
+        const read = this.readers.map(
+          ({ name, spans }) => `${name}: its group was handed ${handed([...spans.values()].flat())} records`,
+        )
+        return { ...verdict, read, wrong: [...verdict.wrong, ...notSeen, ...losses.slice(0, 5)], commits, troubles }
       })(),
     )
   }
@@ -165,8 +168,20 @@ export class Trial {
   }
 }
 
+export interface WholeVerdict extends Verdict {
+  readonly commits: number
+  /** What clients were told meanwhile and went on from. */
+  readonly troubles: readonly string[]
+  /** What each group read, in words. */
+  readonly read: readonly string[]
+}
+
+function handed(spans: readonly (readonly [number, number])[]): number {
+  return spans.reduce((sum, [first, last]) => sum + last - first + 1, 0)
+}
+
 /** Throws where anything is wrong; @returns the counts in one line. */
-export function passed(verdict: Awaited<ReturnType<Trial['verdict']>>): string {
+export function passed(verdict: WholeVerdict): string {
   assert.deepEqual(verdict.wrong, [])
   const writers = verdict.writers.map(
     ({ name, acknowledged, refused, unconfirmed }) =>

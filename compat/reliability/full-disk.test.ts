@@ -1,7 +1,6 @@
 /** A file system that is really full: writes are refused with a reason, all else goes on, and writes come back by themselves. */
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -16,53 +15,18 @@ import { ErrorCode } from '../../src/protocol/errors.ts'
 import { Server } from '../server.ts'
 import { RawProducer } from './raw-producer.ts'
 import { channelOf, eventually, logLines, placesOf, readAll, world } from './rig.ts'
+import { SmallDisk, withoutMount } from './small-disk.ts'
 
 const MiB = 1 << 20
 const DISK_BYTES = 24 * MiB
 const TOPIC = 'disk'
 
-/** Why no file system can be made here, if so. */
-function withoutMount(): string | false {
-  if (process.platform !== 'linux') return 'mounting a tmpfs needs Linux'
-  const folder = mkdtempSync(join(tmpdir(), 'tidemark-mount-'))
-  try {
-    if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder]).status !== 0)
-      return 'mounting a tmpfs is not permitted'
-    spawnSync('umount', ['-l', folder])
-    return false
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
 const skip = withoutMount()
 
-class SmallDisk {
-  readonly folder = mkdtempSync(join(tmpdir(), 'tidemark-small-disk-'))
-  readonly data = join(this.folder, 'data')
-  readonly #fillers: string[] = []
-
-  constructor(t: TestContext) {
-    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', this.folder])
-    assert.equal(mounted.status, 0, String(mounted.stderr))
-    mkdirSync(this.data)
-    t.after(() => {
-      spawnSync('umount', ['-l', this.folder])
-      rmSync(this.folder, { recursive: true, force: true })
-    })
-  }
-
-  /** Takes all space but so much. */
-  leave(bytes: number): void {
-    const { bavail, bsize } = statfsSync(this.folder)
-    const filler = join(this.folder, `filler-${this.#fillers.length}`)
-    this.#fillers.push(filler)
-    writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - bytes)))
-  }
-
-  free(): void {
-    for (const filler of this.#fillers.splice(0)) rmSync(filler)
-  }
+function smallDisk(t: TestContext): SmallDisk {
+  const disk = new SmallDisk(DISK_BYTES)
+  t.after(() => disk.remove())
+  return disk
 }
 
 /** Writes numbered values to one partition, retrying as clients do, and keeps what was acknowledged. */
@@ -134,7 +98,7 @@ test('one of two folders is full: refused there with a reason, served elsewhere,
   skip,
   timeout: 60_000,
 }, async t => {
-  const disk = new SmallDisk(t)
+  const disk = smallDisk(t)
   const roomy = mkdtempSync(join(tmpdir(), 'tidemark-roomy-'))
   t.after(() => rmSync(roomy, { recursive: true, force: true }))
   const { server, client } = await begin(t, `${roomy},${disk.data}`)
@@ -214,7 +178,7 @@ test('the only folder is full, with the metadata in it: the node lives, reads an
   skip,
   timeout: 60_000,
 }, async t => {
-  const disk = new SmallDisk(t)
+  const disk = smallDisk(t)
   const { server, client } = await begin(t, disk.data)
   await createTopic(client, { name: TOPIC, partitions: 1 })
   await commitOffsets(client, 'tools', [{ topic: TOPIC, partition: 0, offset: 1 }])

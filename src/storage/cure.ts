@@ -102,7 +102,7 @@ export class Cure {
     const first = segments.findLastIndex(segment => segment.baseOffset <= durableOffset)
     for (const segment of segments.slice(Math.max(0, first))) {
       if (segment.size === 0) continue
-      const file = await segment.open(true)
+      const file = await segment.openWritable()
       const from = (await segment.seek(durableOffset))?.position ?? segment.size
       const piece = Buffer.allocUnsafe(Math.min(MiB, Math.max(0, segment.size - from)))
       for (let position = from; position < segment.size; position += piece.length) {
@@ -117,7 +117,7 @@ export class Cure {
   /** Whether the disk takes as much as a small append. */
   async #probe(): Promise<void> {
     const active = this.#patient.segments.at(-1) as Segment
-    const file = await active.open(true)
+    const file = await active.openWritable()
     try {
       await file.write([Buffer.alloc(PROBE_BYTES)], active.size)
     } finally {

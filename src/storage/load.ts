@@ -80,7 +80,7 @@ export async function loadLog(options: LoadOptions): Promise<Loaded> {
     if (!names.has(offsetName(segment.baseOffset, TXN_INDEX_SUFFIX))) segment.hasNoAborted()
   }
   await inParallel(segments.slice(0, -1), 8, async segment => {
-    segment.size = await (await segment.open(false)).size()
+    segment.size = await (await segment.open()).size()
   })
   let end: End
   try {
@@ -96,7 +96,7 @@ export async function loadLog(options: LoadOptions): Promise<Loaded> {
       { folder, startOffset: options.startOffset, endOffset },
       'the log ends before its start offset, so all that it holds was deleted; it begins anew at its start offset',
     )
-    for (const segment of segments) await segment.removeFiles(false)
+    for (const segment of segments) await segment.removeFiles()
     return empty(options, snapshots, epochs)
   }
   const startOffset = Math.max(options.startOffset, (segments[0] as Segment).baseOffset)
@@ -207,7 +207,7 @@ async function findEnd(
 }
 
 async function sizeOf(segment: Segment): Promise<number> {
-  segment.size = await (await segment.open(false)).size()
+  segment.size = await (await segment.open()).size()
   return segment.size
 }
 
@@ -246,7 +246,7 @@ async function recover(
       { folder, endOffset, segment: baseOffset, bytes: found?.cutBytes, segmentsAfter: later.length, bytesAfter },
       'cut off the end of the log, from a batch on that is torn or damaged: nothing says that it was ever synced',
     )
-    for (const removed of later) await removed.removeFiles(false)
+    for (const removed of later) await removed.removeFiles()
     break
   }
   if (Number.isFinite(syncedTo) && endOffset < syncedTo) {
@@ -298,7 +298,7 @@ async function recoverSegment(
   // The file may be older than a truncation: from here on the batches say which epochs there were.
   epochs.truncateFromEnd(endOffset)
   segment.busy = true
-  const file = await segment.open(true)
+  const file = await segment.openWritable()
   const walk = new BatchWalk(file, position, size, { whole: true, chunkBytes: RECOVERY_CHUNK_BYTES })
   let fault = 'no whole batch'
   while (walk.here() || (await walk.load())) {
@@ -388,7 +388,7 @@ async function replay(
   const start = from <= segment.baseOffset ? 0 : (await seekUndamaged(segment, from))?.position
   if (start === undefined) return
   await segment.loadAborted()
-  const walk = new BatchWalk(await segment.open(false), start, segment.size, { chunkBytes: REPLAY_CHUNK_BYTES })
+  const walk = new BatchWalk(await segment.open(), start, segment.size, { chunkBytes: REPLAY_CHUNK_BYTES })
   while (walk.here() || (await walk.load())) {
     if (walk.lastOffset >= endOffset) return
     if (walk.baseOffset >= from && magic(walk.buffer, walk.at) === 2) {

@@ -51,7 +51,7 @@ export async function rangeOf(
   minOneBatch: boolean,
 ): Promise<LogRange | undefined> {
   const { size } = segment
-  const file = await segment.open(false)
+  const file = await segment.open()
   const { offsets } = await segment.indexes()
   // An entry's position is where a batch starts: everything between `start` and the last one that fits goes without a look.
   const slot = Math.min(

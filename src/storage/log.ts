@@ -411,7 +411,7 @@ export class Log {
     const timer = this.#options.clock.after(Math.max(config.fileDeleteDelayMs, RANGE_GRACE_MS), () => {
       this.#deletions?.delete(timer)
       this.#writer.later(async () => {
-        for (const segment of removed) await segment.removeFiles(true)
+        for (const segment of removed) await segment.removeDeleted()
       })
     })
     this.#deletions ??= new Set()

@@ -73,7 +73,7 @@ export async function findMaxTimestamp(segments: readonly Segment[]): Promise<Ti
 
 async function wholeBatch(segment: Segment, position: number, size: number): Promise<{ bytes: Buffer; epoch: Epoch }> {
   const bytes = Buffer.allocUnsafe(size)
-  const read = await (await segment.open(false)).read(bytes, position)
+  const read = await (await segment.open()).read(bytes, position)
   if (read < size) throw segment.unreadable()
   return { bytes, epoch: magic(bytes, 0) < 2 ? -1 : leaderEpoch(bytes, 0) }
 }

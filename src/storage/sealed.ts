@@ -39,7 +39,7 @@ async function endOf(disk: Disk, segment: Segment): Promise<Pick<Shortened, 'end
   // An entry stands where its batch begins.
   const isShorter = entry.position > 0 && entry.position >= size
   let endOffset = isShorter ? baseOffset : baseOffset + entry.relativeOffset
-  const walk = new BatchWalk(await segment.open(false), isShorter ? 0 : entry.position, size)
+  const walk = new BatchWalk(await segment.open(), isShorter ? 0 : entry.position, size)
   while (walk.here() || (await walk.load())) {
     endOffset = walk.lastOffset + 1
     walk.advance()

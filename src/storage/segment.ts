@@ -88,12 +88,27 @@ export class Segment {
     return this.#fileWritable ? this.file : undefined
   }
 
-  /** Opens the file, and makes it if `write` is asked for and there is none. */
-  async open(write: boolean): Promise<File> {
-    if (this.#file !== undefined && (this.#fileWritable || !write)) return this.file as File
-    while (this.#opening !== undefined) await this.#opening.catch(() => undefined)
-    if (this.#file !== undefined && (this.#fileWritable || !write)) return this.file as File
-    this.#opening = this.#openFile(write)
+  /** The file for readers; rejects when there is none. */
+  open(): Promise<File> {
+    return this.#opened(() => this.file, { create: false, write: false })
+  }
+
+  /** The file for the writer, who makes it when there is none. */
+  openWritable(): Promise<File> {
+    return this.#opened(() => this.writableFile, { create: true, write: true })
+  }
+
+  async #opened(
+    there: () => File | undefined,
+    how: { readonly create: boolean; readonly write: boolean },
+  ): Promise<File> {
+    let file = there()
+    while (file === undefined && this.#opening !== undefined) {
+      await this.#opening.catch(() => undefined)
+      file = there()
+    }
+    if (file !== undefined) return file
+    this.#opening = this.#openFile(how)
     try {
       return await this.#opening
     } finally {
@@ -101,12 +116,12 @@ export class Segment {
     }
   }
 
-  async #openFile(write: boolean): Promise<File> {
+  async #openFile(how: { readonly create: boolean; readonly write: boolean }): Promise<File> {
     const { disk, cache } = this.#place
-    const file = await disk.open(this.path(LOG_SUFFIX), { create: write, write })
+    const file = await disk.open(this.path(LOG_SUFFIX), how)
     this.#retireFile()
     this.#file = file
-    this.#fileWritable = write
+    this.#fileWritable = how.write
     this.usedAt = cache.now()
     cache.opened(this)
     return file
@@ -231,7 +246,7 @@ export class Segment {
   /** For a sealed segment: from the headers of its batches, without their CRC. */
   async #buildIndexes(): Promise<Indexes> {
     const { copy, indexes } = this.#copyOf({ offsets: new OffsetIndex(), times: new TimeIndex() })
-    await copy.#walkOn(await this.open(false), this.size, 65_536)
+    await copy.#walkOn(await this.open(), this.size, 65_536)
     this.#indexes = indexes
     this.#maxTimestamp = copy.#maxTimestamp
     this.#maxTimestampRelative = copy.#maxTimestampRelative
@@ -294,7 +309,7 @@ export class Segment {
     // A time index that is shorter than the offset index lost its tail: then the highest time is not known before the end.
     const { copy } = this.#copyOf({ offsets: offsets.before(timesBelow.count === 0 ? 0 : bytes), times: timesBelow })
     const isWalkedWhole = copy.size === 0
-    const file = await this.open(false)
+    const file = await this.open()
     const end = await copy.#walkOn(file, bytes)
     if (copy.size !== bytes) return undefined
     const first = new BatchWalk(file, 0, bytes, { chunkBytes: 128 })
@@ -322,7 +337,7 @@ export class Segment {
     this.busy = true
     const indexes = await this.indexes()
     await this.loadAborted()
-    const file = await this.open(true)
+    const file = await this.openWritable()
     let end: Offset | undefined = this.baseOffset
     if (position === 0) this.reset()
     else end = await this.#endAt(position, below, indexes)
@@ -353,7 +368,7 @@ export class Segment {
    * StorageError when damage lies before it: what comes behind is not there for a reader, and is not gone either.
    */
   async seek(offset: Offset): Promise<BatchWalk | undefined> {
-    const file = await this.open(false)
+    const file = await this.open()
     const { offsets } = await this.indexes()
     const slot = offsets.floorOffset(Math.min(offset - this.baseOffset, 0x7fff_ffff))
     const { size } = this
@@ -440,13 +455,20 @@ export class Segment {
     }
   }
 
-  /** Removes the files, under their own names or as `.deleted`. */
-  async removeFiles(renamed: boolean): Promise<void> {
+  /** Removes the files. */
+  async removeFiles(): Promise<void> {
+    await this.#remove(SEGMENT_SUFFIXES)
+  }
+
+  /** Removes the files that were renamed to `.deleted`. */
+  async removeDeleted(): Promise<void> {
+    await this.#remove(SEGMENT_SUFFIXES.map(suffix => `${suffix}.deleted`))
+  }
+
+  async #remove(suffixes: readonly string[]): Promise<void> {
     this.#place.cache.forgetIndexes(this)
     this.#retireFile()
-    for (const suffix of SEGMENT_SUFFIXES) {
-      await this.#place.disk.remove(renamed ? `${this.path(suffix)}.deleted` : this.path(suffix))
-    }
+    for (const suffix of suffixes) await this.#place.disk.remove(this.path(suffix))
   }
 }
 

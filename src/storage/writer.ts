@@ -192,7 +192,7 @@ export class Writer {
         if (gather?.roll !== undefined) await this.#beginSegment(gather.roll)
         if (gather !== undefined && gather.bytes > 0) {
           const active = this.#active
-          const file = active.writableFile ?? (await active.open(true))
+          const file = active.writableFile ?? (await active.openWritable())
           await file.write(gather.parts, active.size)
         }
       } catch (error) {
@@ -252,13 +252,13 @@ export class Writer {
     segment.reset()
     segment.busy = true
     this.#unborn = segment
-    const file = await segment.open(true)
+    const file = await segment.openWritable()
     if ((await file.size()) > 0) await file.truncate(0)
     this.#unborn = undefined
     segment.nameUnsynced = true
     if (old.size === 0) {
       this.#segments.pop()
-      if (old.baseOffset !== baseOffset) await old.removeFiles(false)
+      if (old.baseOffset !== baseOffset) await old.removeFiles()
     }
     this.#segments.push(segment)
     if (old.size === 0) return
@@ -356,7 +356,7 @@ export class Writer {
       if (!segment.unsynced) continue
       segment.unsynced = false
       try {
-        await syncs.file(segment.file ?? (await segment.open(false)))
+        await syncs.file(segment.file ?? (await segment.open()))
       } catch (error) {
         segment.unsynced = true
         throw error
@@ -384,7 +384,7 @@ export class Writer {
   /** For the cure: takes away what a failure may have left behind the end offset. */
   async cutOff(): Promise<void> {
     if (this.#unborn !== undefined) {
-      await this.#unborn.removeFiles(false)
+      await this.#unborn.removeFiles()
       await this.#options.disk.syncFolder(this.#options.place.folder)
       this.#unborn = undefined
     }
@@ -426,7 +426,7 @@ export class Writer {
     this.endOffset = Math.min(this.endOffset, offset)
     const count = segments.length
     while (segments.length > 1 && this.#active.baseOffset > offset) {
-      await this.#active.removeFiles(false)
+      await this.#active.removeFiles()
       segments.pop()
     }
     // A file that comes back in a power cut would lie across what is appended in its place.
@@ -449,16 +449,16 @@ export class Writer {
     this.startOffset = offset
     this.endOffset = offset
     while (segments.length > 1) {
-      await this.#active.removeFiles(false)
+      await this.#active.removeFiles()
       segments.pop()
     }
-    await this.#active.removeFiles(false)
+    await this.#active.removeFiles()
     const segment = new Segment(place, offset, clock.now())
     segments[0] = segment
     segment.reset()
     segment.busy = true
     // An empty file, because its name is all that says where the log begins.
-    await (await segment.open(true)).truncate(0)
+    await (await segment.openWritable()).truncate(0)
     await segment.writeIndexes()
     await disk.syncFolder(place.folder)
     this.#epochs.clear()

@@ -8,6 +8,8 @@ import { recordsOf } from '#records/records.ts'
 import { kraftVersionRecord, snapshotFooterRecord, snapshotHeaderRecord, votersRecord } from './control-records.ts'
 
 const BATCH_BYTES_MAX = 1024 * 1024
+/** Some milliseconds of work. */
+const RECORDS_AT_ONCE = 1000
 
 export interface SnapshotContent {
   readonly records: Iterable<MetadataRecord>
@@ -21,9 +23,16 @@ export interface SnapshotContent {
 
 /**
  * A snapshot's bytes (KIP-630): batches with offsets of their own from 0: the header, with kraft.version 1 also that
- * version and the voters (KIP-853), the records, the footer.
+ * version and the voters (KIP-853), the records, the footer. Where it yields, others may have their turn.
  */
-export function buildSnapshot({ records, kraftVersion, voters, epoch, lastTimestamp, now }: SnapshotContent): Buffer[] {
+export function* buildSnapshotInTurns({
+  records,
+  kraftVersion,
+  voters,
+  epoch,
+  lastTimestamp,
+  now,
+}: SnapshotContent): Generator<void, Buffer[]> {
   const parts: Buffer[] = []
   let offset = 0
   const control = (...controls: ControlRecord[]) => {
@@ -41,7 +50,9 @@ export function buildSnapshot({ records, kraftVersion, voters, epoch, lastTimest
     parts.push(builder.build())
     builder = new BatchBuilder({ baseOffset: offset, leaderEpoch: epoch, bytesMax: BATCH_BYTES_MAX })
   }
+  let count = 0
   for (const record of records) {
+    if (++count % RECORDS_AT_ONCE === 0) yield
     const value = encodeMetadataRecord(record)
     if (!builder.wouldFit(now, null, value)) cut()
     builder.append(now, null, value)

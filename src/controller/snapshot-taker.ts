@@ -60,28 +60,42 @@ export class SnapshotTaker {
     await this.#storing
   }
 
-  /** The image is written down now, and stored as a snapshot when all that it holds is committed. */
+  /** The image as it is now is written down in turns, and stored as a snapshot when all that it holds is committed. */
   #take(source: SnapshotSource): void {
     const state = source.state()
     if (state === undefined || state.image.inTransaction) return
     this.#dueAt = undefined
     this.#bytesAtLast = this.#log.appendedBytes
-    const parts = this.#log.snapshotOf(state)
-    this.#storing = this.#store(source, state, parts).finally(() => {
+    // Asked now: whoever is asked later may speak of another term.
+    const committed = source.whenCommitted()
+    committed.catch(() => {})
+    this.#storing = this.#store({ ...state, image: state.image.copy() }, committed).finally(() => {
       this.#storing = undefined
     })
   }
 
-  async #store(source: SnapshotSource, { id }: SnapshotState, parts: readonly Buffer[]): Promise<void> {
+  async #store(state: SnapshotState, committed: Promise<Offset>): Promise<void> {
     const { folder } = this.#log
+    const { id } = state
     try {
-      const highWatermark = await source.whenCommitted()
+      const highWatermark = await committed
+      const parts = await this.#build(state)
       await this.#log.storeSnapshot(id, parts, highWatermark)
       this.#logger.info({ folder, ...id }, 'wrote a snapshot of the metadata')
     } catch (error) {
       if (error instanceof NotControllerError) return
       if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
       this.#logger.warn({ folder, reason: error.message }, 'no snapshot of the metadata could be written')
+    }
+  }
+
+  /** A snapshot of many partitions takes long: everybody else has a turn in between. */
+  async #build(state: SnapshotState): Promise<Buffer[]> {
+    const building = this.#log.snapshotOf(state)
+    for (;;) {
+      const step = building.next()
+      if (step.done === true) return step.value
+      await new Promise<void>(resolve => this.#clock.soon(resolve))
     }
   }
 }

@@ -99,6 +99,38 @@ test('a configuration that is set to nothing is gone, one that is set to empty i
   assert.deepEqual([...held], [['k', 'v']])
 })
 
+test('a copy is what the image was, whatever comes after', () => {
+  const image = new MetadataImage()
+  const quota = (value: number) =>
+    metadataRecord('ClientQuota', 30, {
+      entity: [{ entityType: 'user', entityName: 'bob' }],
+      key: 'consumer_byte_rate',
+      value,
+      remove: false,
+    })
+  applyAll(
+    image,
+    metadataRecord('FeatureLevel', 30, { name: 'metadata.version', featureLevel: 30 }),
+    topic('a', A),
+    partition(A, 0),
+    metadataRecord('Config', 30, { resourceType: 2, resourceName: 'a', name: 'k', value: 'v' }),
+    quota(1),
+  )
+  const before = [...image.snapshotRecords()]
+  const copy = image.copy()
+  assert.equal(copy.offset, image.offset)
+  applyAll(
+    image,
+    metadataRecord('PartitionChange', 30, { topicId: A, partitionId: 0, leader: 2 }),
+    partition(A, 1),
+    quota(2),
+    topic('b', B),
+    metadataRecord('Config', 30, { resourceType: 2, resourceName: 'a', name: 'k', value: 'w' }),
+  )
+  assert.deepEqual([...copy.snapshotRecords()], before)
+  assert.notDeepEqual([...image.snapshotRecords()], before)
+})
+
 test('48,000 partitions are folded, and changed, in no time', () => {
   const image = new MetadataImage({ deltas: true })
   for (let index = 0; index < 48; index++) {

@@ -1,3 +1,4 @@
+import { assert } from '#base/assert.ts'
 import type { Epoch, NodeId, Offset, ProducerId } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type {
@@ -229,6 +230,31 @@ export class MetadataImage {
   /** The records that make this image out of an empty one, in Kafka's order of a snapshot. */
   snapshotRecords(): Iterable<MetadataRecord> {
     return snapshotRecords(this)
+  }
+
+  /** What it is now, for who goes over it while it goes on. No transaction may be open. */
+  copy(): MetadataImage {
+    assert(this.#open === undefined, 'a copy holds what counts')
+    const copy = new MetadataImage()
+    for (const [id, topic] of this.#topics) copy.#topics.set(id, { ...topic, partitions: topic.partitions.slice() })
+    const maps: readonly (readonly [ReadonlyMap<unknown, unknown>, Map<unknown, unknown>])[] = [
+      [this.#topicIds, copy.#topicIds],
+      [this.#configs, copy.#configs],
+      [this.#brokers, copy.#brokers],
+      [this.#controllers, copy.#controllers],
+      [this.#features, copy.#features],
+      [this.#acls, copy.#acls],
+      [this.#scram, copy.#scram],
+      [this.#tokens, copy.#tokens],
+    ]
+    for (const [from, to] of maps) for (const [key, value] of from) to.set(key, value)
+    for (const [key, { entity, values }] of this.#quotas) copy.#quotas.set(key, { entity, values: new Map(values) })
+    copy.#nextProducerId = this.#nextProducerId
+    copy.#producerIdsOwner = this.#producerIdsOwner
+    copy.#offset = this.#offset
+    copy.#epoch = this.#epoch
+    copy.#skipped = this.#skipped
+    return copy
   }
 
   apply(record: FoldedRecord, offset: Offset, epoch: Epoch): void {

@@ -3,6 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { BROKER_CONFIGS } from '#core/config/broker.ts'
+import { GROUP_CONFIGS } from '#core/config/group.ts'
+import { TOPIC_CONFIGS } from '#core/config/topic.ts'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
@@ -174,4 +177,15 @@ test('file names are lower case with dashes', () => {
     sources.map(({ path }) => path).filter(path => !/^[a-z0-9/.-]+$/.test(path)),
     [],
   )
+})
+
+test('a setting that the code reads is not said to be without effect', () => {
+  const idle = [...BROKER_CONFIGS.values(), ...TOPIC_CONFIGS.values(), ...GROUP_CONFIGS.values()].filter(
+    ({ implemented, needs }) => !implemented && needs === undefined,
+  )
+  const readers = sources.filter(({ path }) => !isTest(path) && !path.startsWith('src/core/config/'))
+  const wrong = idle.flatMap(({ name }) =>
+    readers.filter(({ text }) => text.includes(`'${name}'`)).map(({ path }) => `${name}: read by ${path}`),
+  )
+  assert.deepEqual(wrong, [])
 })

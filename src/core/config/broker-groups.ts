@@ -240,7 +240,13 @@ export const GROUPS_CONFIGS: readonly ConfigDefinition[] = [
     atLeast(1),
     works,
   ),
-  int('offsets.commit.timeout.ms', 5000, 'Milliseconds in which a commit must have reached its replicas.', atLeast(1)),
+  int(
+    'offsets.commit.timeout.ms',
+    5000,
+    'Milliseconds in which a commit must have reached its replicas.',
+    atLeast(1),
+    works,
+  ),
   int(
     'share.coordinator.state.topic.num.partitions',
     50,

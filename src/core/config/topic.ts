@@ -117,6 +117,7 @@ export const TOPIC_CONFIGS: ConfigTable = tableOf(
       '',
       'Replicas whose fetching is held to the follower throttle: pairs `partition:broker`, or `*` for all.',
       throttledReplicas,
+      works,
     ),
     int(
       'index.interval.bytes',
@@ -138,6 +139,7 @@ export const TOPIC_CONFIGS: ConfigTable = tableOf(
       '',
       'Replicas whose serving to followers is held to the leader throttle: pairs `partition:broker`, or `*` for all.',
       throttledReplicas,
+      works,
     ),
     long(
       'local.retention.bytes',

@@ -59,6 +59,7 @@ export class Exchanges {
       const { response, records, nodes } = await exchange(channel, message, this.asker)
       for (const { nodeId, host, port } of nodes) this.peers.learn(nodeId, { host, port })
       if (records !== undefined) this.#records.set(request, records)
+      if (message.kind === 'kraft-range' && to === this.#options.config.nodeId) this.#complainOfNamesake(message.voter)
       step({ kind: 'answered', request, response })
     } catch (error) {
       if (error instanceof ExchangeError) this.#complain(to, error)
@@ -127,6 +128,17 @@ export class Exchanges {
       if (address !== undefined) return this.peers.channelTo(address)
     }
     return this.peers.channel(to, message.kind === 'fetch' ? 'fetch' : 'control')
+  }
+
+  /** Said once: it is looked again and again whether it is gone. */
+  #complainOfNamesake({ id, endpoints }: Voter): void {
+    if (this.#complained.has('namesake')) return
+    this.#complained.add('namesake')
+    const { host, port } = this.#addresses.ofOurListener(endpoints) ?? {}
+    this.#options.logger.error(
+      { nodeId: id },
+      `a controller with the number ${id} votes already and answers at ${host}:${port}, so this one does not; give this node another node.id (--node-id) and a folder of its own, or stop the other`,
+    )
   }
 
   /** Said once for each reason: it is tried again and again. */

@@ -1,7 +1,8 @@
 import type { Millis } from '#base/units.ts'
+import type { Uuid } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { RaftRequest, RaftResponse } from './messages.ts'
-import { areRecorded, isSameVoter } from './quorum.ts'
+import { areRecorded, hasSameEndpoints, isSameVoter } from './quorum.ts'
 import type { Replica, Sent } from './replica.ts'
 import { NEVER, type Role } from './role.ts'
 
@@ -15,6 +16,8 @@ export class Membership {
   #at: Millis
   #request: number | undefined
   #isCaughtUp = false
+  /** The directory of a voter with this node's number that nobody answers for any more. */
+  #goneNamesake: Uuid | undefined
   /** A leader with a static list knows this node's directory for as long as it leads. */
   #isDescribed = false
 
@@ -31,7 +34,9 @@ export class Membership {
   tick(now: Millis): void {
     if (this.#request !== undefined || now < this.#at) return
     const message = this.#wanted()
-    if (message !== undefined) this.#request = this.#replica.send(this.#role, this.#role.leaderId, message)
+    if (message === undefined) return
+    const to = message.kind === 'kraft-range' ? message.voter.id : this.#role.leaderId
+    this.#request = this.#replica.send(this.#role, to, message)
   }
 
   /** A fetch was answered: with all that there is, or not. */
@@ -44,6 +49,11 @@ export class Membership {
     if (sent.request !== this.#request) return
     this.#request = undefined
     const { fetchTimeoutMs } = this.#replica.timing
+    if (sent.message.kind === 'kraft-range') {
+      if (response === undefined) this.#goneNamesake = sent.message.voter.directoryId
+      this.#at = response === undefined ? now : now + fetchTimeoutMs
+      return
+    }
     const isDone = response !== undefined && 'answer' in response && response.answer.errorCode === ErrorCode.NONE
     // What was granted is seen by fetching. What was refused mostly was so for another change that is under way.
     this.#at = now + (isDone ? fetchTimeoutMs : fetchTimeoutMs / 4)
@@ -64,6 +74,9 @@ export class Membership {
     if (options.autoJoin !== true || !areRecorded(voters)) return undefined
     const former = voters.find(({ id }) => id === key.id)
     if (former === undefined) return { kind: 'add-voter', voter: self }
+    // Two nodes with one number would put each other out of the quorum in turn: only who is gone gives way.
+    const isElsewhere = !hasSameEndpoints(former, self)
+    if (isElsewhere && this.#goneNamesake !== former.directoryId) return { kind: 'kraft-range', voter: former }
     return { kind: 'remove-voter', voter: { id: former.id, directoryId: former.directoryId } }
   }
 }

@@ -92,7 +92,10 @@ export type RaftRequest =
   | { readonly kind: 'add-voter'; readonly voter: Voter }
   /** The asker was given a new data folder and takes its old place out of the quorum before it joins anew. */
   | { readonly kind: 'remove-voter'; readonly voter: ReplicaKey }
-  /** Which versions of kraft.version a node knows that is to become a voter: ApiVersions. */
+  /**
+   * Which versions of kraft.version a node knows that is to become a voter, or whether the voter still lives that has the
+   * asker's number: ApiVersions, at the endpoint of the voter that is meant.
+   */
   | { readonly kind: 'kraft-range'; readonly voter: Voter }
 
 export type RaftResponse =

@@ -53,12 +53,18 @@ export function isVoter(voter: Voter, { id, directoryId }: ReplicaKey): boolean 
 
 /** Whether two voters are the same in all that is recorded of them. */
 export function isSameVoter(a: Voter, b: Voter): boolean {
-  const { id, directoryId, endpoints, kraftVersion } = a
+  const { id, directoryId, kraftVersion } = a
   return (
     id === b.id &&
     directoryId === b.directoryId &&
     kraftVersion.min === b.kraftVersion.min &&
     kraftVersion.max === b.kraftVersion.max &&
+    hasSameEndpoints(a, b)
+  )
+}
+
+export function hasSameEndpoints({ endpoints }: Voter, b: Voter): boolean {
+  return (
     endpoints.length === b.endpoints.length &&
     endpoints.every(({ name, host, port }, index) => {
       const other = b.endpoints[index]

@@ -139,6 +139,39 @@ test('a node that is far behind begins at a snapshot of the leader', async () =>
   })
 })
 
+test('who asks for a voter that never catches up and goes away leaves the way free; what no voter can have is refused', async () => {
+  await simulated(16, async (rig, simulation) => {
+    const first = await rig.start(rig.add())
+    const { endpoint, clusterId = null } = first
+    const { world } = simulation.node('client')
+    const hasty = await Client.connect(world, first.address)
+    const voter = { clusterId, voterId: 9, voterDirectoryId: 'Jwk4kZqYQ2uPqSxq8bT7Zg', timeoutMs: 0x7fff_ffff }
+    const add = { ...voter, listeners: [endpoint] }
+    hasty.channel.ask(API.AddRaftVoter, add).catch(() => {})
+    await simulation.wait(100)
+    const patient = await Client.connect(world, first.address)
+    const meanwhile = await patient.channel.ask(API.AddRaftVoter, { ...add, voterId: 8, timeoutMs: 500 })
+    assert.equal(meanwhile.errorMessage, 'another change of the voters is under way')
+    hasty.channel.close()
+    await simulation.wait(100)
+    const after = await patient.channel.ask(API.AddRaftVoter, { ...add, voterId: 8, timeoutMs: 500 })
+    assert.equal(after.errorMessage, 'the change of voters was not committed in time')
+
+    const many = Array.from({ length: 64 }, (_, index) => ({ name: `L${index}`, host: 'h', port: 1 }))
+    const long = [endpoint, { name: 'L', host: 'h'.repeat(256), port: 1 }]
+    for (const listeners of [[endpoint, ...many], long, [{ ...endpoint, host: '' }], [{ ...endpoint, port: 0 }]]) {
+      const refused = await patient.channel.ask(API.AddRaftVoter, { ...add, listeners })
+      assert.equal(refused.errorCode, ErrorCode.INVALID_REQUEST)
+      const { directoryId: voterDirectoryId, epoch: currentLeaderEpoch } = first
+      const kRaftVersionFeature = { minSupportedVersion: 0, maxSupportedVersion: 1 }
+      const own = { clusterId, voterId: 1, voterDirectoryId, currentLeaderEpoch, listeners, kRaftVersionFeature }
+      assert.equal((await patient.channel.ask(API.UpdateRaftVoter, own)).errorCode, ErrorCode.INVALID_REQUEST)
+    }
+    assert.equal(first.voters.length, 1)
+    await rig.stopAll()
+  })
+})
+
 test('a node joins a cluster of one by itself, and leaves it again; the one that leads may leave too', async () => {
   await simulated(6, async (rig, simulation) => {
     const founder = rig.add()

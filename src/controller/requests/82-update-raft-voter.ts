@@ -2,7 +2,7 @@ import { HANG_UP, type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { Controller } from '../controller.ts'
-import { voterOf } from './quorum.ts'
+import { refuseListeners, voterOf } from './quorum.ts'
 
 /**
  * UpdateRaftVoter (82), version 0. A voter says that it is reached elsewhere, or knows other levels of kraft.version
@@ -14,9 +14,7 @@ export function updateRaftVoter(controller: Controller): ServedApi {
     api: API.UpdateRaftVoter,
     async handle(request, { caller }) {
       if (controller.isForeign(request.clusterId)) return { errorCode: ErrorCode.INCONSISTENT_CLUSTER_ID }
-      if (!request.listeners.some(({ name }) => name === controller.listenerName)) {
-        return { errorCode: ErrorCode.INVALID_REQUEST }
-      }
+      if (refuseListeners(controller, request.listeners) !== undefined) return { errorCode: ErrorCode.INVALID_REQUEST }
       const voter = voterOf(request)
       const question = { kind: 'update-voter', epoch: request.currentLeaderEpoch, voter } as const
       const answer = await controller.ask<'update-voter'>(question, caller)

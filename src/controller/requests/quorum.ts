@@ -51,6 +51,24 @@ export function answered<Answer extends Omit<EpochAnswer, never>>(
   }
 }
 
+/** Of a voter; more would only make the record of voters, which every controller holds, as large as somebody likes. */
+const ENDPOINTS_MAX = 64
+/** Of a host name (RFC 1035), and ample for a listener's. */
+const NAME_LENGTH_MAX = 255
+
+/** Why these cannot be the listeners of a voter, if they cannot. */
+export function refuseListeners(
+  { listenerName }: Controller,
+  listeners: readonly { readonly name: string; readonly host: string; readonly port: number }[],
+): string | undefined {
+  if (listeners.length > ENDPOINTS_MAX) return `a voter has at most ${ENDPOINTS_MAX} endpoints`
+  const isLong = listeners.some(({ name, host }) => name.length > NAME_LENGTH_MAX || host.length > NAME_LENGTH_MAX)
+  if (isLong) return `names of listeners and hosts have at most ${NAME_LENGTH_MAX} characters`
+  const own = listeners.find(({ name }) => name === listenerName)
+  if (own === undefined) return `a voter needs an endpoint of the listener ${listenerName}`
+  return own.host === '' || own.port === 0 ? 'the endpoint of a voter has a host and a port' : undefined
+}
+
 /** A voter as AddRaftVoter and UpdateRaftVoter name it. */
 export function voterOf(request: {
   readonly voterId: NodeId

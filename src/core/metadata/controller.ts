@@ -190,6 +190,11 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
         return { entries: records, answer: { kind, response } }
       }
       case 'register-controller': {
+        const { controllerId } = command.request
+        if (controllerId < 0) {
+          const errorMessage = `${controllerId} is no number of a node`
+          return { entries: [], answer: { kind, response: { errorCode: ErrorCode.INVALID_REQUEST, errorMessage } } }
+        }
         const record = this.#registerController(command.request)
         return { entries: [record], answer: { kind, response: { errorCode: ErrorCode.NONE, errorMessage: null } } }
       }

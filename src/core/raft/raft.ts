@@ -158,7 +158,7 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
       case 'call-gone':
         if (this.#role instanceof Leader) {
           this.#role.waiting.delete(event.call)
-          this.#role.changes.gone(event.call)
+          this.#role.changes.gone(event.call, now)
         }
         return
       case 'stop':

@@ -68,8 +68,14 @@ export class VoterChange {
     this.#pending = undefined
   }
 
-  gone(call: number): void {
-    if (this.#pending?.call === call) this.#pending.call = undefined
+  /** Nobody waits for it any more: who is not in the log yet need not come into it, and others may have their turn. */
+  gone(call: number, now: Millis): void {
+    const pending = this.#pending
+    if (pending?.call !== call) return
+    pending.call = undefined
+    if (pending.joining === undefined) return
+    this.#pending = undefined
+    this.#considerOwn(now)
   }
 
   // -- what is asked for

@@ -40,6 +40,8 @@ export class ControllerState {
   readonly options: ControllerOptions
   readonly liveness: Liveness
   readonly #topicRules = new Map<string, TopicRules>()
+  /** Of all topics that set nothing, which are most. */
+  #inheritedRules: TopicRules | undefined
   #brokerConfigs: BrokerConfigs | undefined
 
   constructor(image: MetadataImage, options: ControllerOptions, liveness: Liveness) {
@@ -88,12 +90,20 @@ export class ControllerState {
   #rulesOf(topic: TopicImage): TopicRules {
     let rules = this.#topicRules.get(topic.name)
     if (rules === undefined) {
-      const minIsr = Number(this.topicConfig(topic.name, 'min.insync.replicas') ?? 1)
-      const unclean = this.topicConfig(topic.name, 'unclean.leader.election.enable')?.toLowerCase() === 'true'
+      const { minIsr, unclean } = this.#configuredRulesOf(topic.name)
       rules = { minIsr: Math.min(minIsr, topic.partitions[0]?.replicas.length ?? minIsr), unclean }
       this.#topicRules.set(topic.name, rules)
     }
     return rules
+  }
+
+  #configuredRulesOf(topic: string): TopicRules {
+    const inherits = this.image.config(CONFIG_RESOURCE.TOPIC, topic).size === 0
+    if (inherits && this.#inheritedRules !== undefined) return this.#inheritedRules
+    const minIsr = Number(this.topicConfig(topic, 'min.insync.replicas') ?? 1)
+    const unclean = this.topicConfig(topic, 'unclean.leader.election.enable')?.toLowerCase() === 'true'
+    if (inherits) this.#inheritedRules = { minIsr, unclean }
+    return { minIsr, unclean }
   }
 
   uncleanElectionAllowed(topic: TopicImage): boolean {

@@ -7,6 +7,7 @@ import { DONE, failed, type Outcome } from './answer.ts'
 import type { ControllerState } from './controller-state.ts'
 import type { TopicImage } from './image.ts'
 import { NO_LEADER, partitionChange } from './partition-change.ts'
+import type { PartitionImage } from './partition-image.ts'
 import type { MetadataRecord } from './record.ts'
 
 export interface BrokerMove {
@@ -26,18 +27,21 @@ export function electionsFor(state: ControllerState, move: BrokerMove): Metadata
   const records: MetadataRecord[] = []
   const mayLead = (id: NodeId) =>
     id !== unclean && !(leaving?.has(id) ?? false) && (id === joining || state.isActive(id))
+  const leavesFrom = (partition: PartitionImage, id: NodeId): boolean => {
+    if (id === unclean || (leaving?.has(id) ?? false)) return true
+    if (offlineDirs === undefined || offlineDirs.brokerId !== id) return false
+    return offlineDirs.dirs.has(partition.directories[partition.replicas.indexOf(id)] ?? '')
+  }
+  const isTouched = (partition: PartitionImage): boolean => {
+    if (joining !== undefined && partition.leader === NO_LEADER) return true
+    if (unclean !== undefined && partition.eligibleLeaderReplicas.includes(unclean)) return true
+    for (const id of partition.isr) if (leavesFrom(partition, id)) return true
+    return false
+  }
   for (const topic of state.image.topics.values()) {
     for (const [index, partition] of topic.partitions.entries()) {
-      const leaves = (id: NodeId): boolean => {
-        if (id === unclean || (leaving?.has(id) ?? false)) return true
-        if (offlineDirs === undefined || offlineDirs.brokerId !== id) return false
-        return offlineDirs.dirs.has(partition.directories[partition.replicas.indexOf(id)] ?? '')
-      }
-      const touched =
-        partition.isr.some(leaves) ||
-        (unclean !== undefined && partition.eligibleLeaderReplicas.includes(unclean)) ||
-        (joining !== undefined && partition.leader === NO_LEADER)
-      if (!touched) continue
+      if (!isTouched(partition)) continue
+      const leaves = (id: NodeId): boolean => leavesFrom(partition, id)
       const base = state.target(topic, index, partition, id => mayLead(id) && !leaves(id))
       const change = partitionChange({
         ...base,

@@ -178,7 +178,8 @@ function noteAssignment(
   change: ChangeInput,
 ): void {
   const { partition } = target
-  if (target.metadataVersion >= DIRECTORIES) {
+  const isWhereItWas = replicas === partition.replicas && target.directories === undefined
+  if (target.metadataVersion >= DIRECTORIES && !isWhereItWas) {
     const directories = replicas.map(id => {
       const before = partition.directories[partition.replicas.indexOf(id)]
       return target.directories?.get(id) ?? before ?? target.directoryOf(id)

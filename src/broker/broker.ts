@@ -94,6 +94,8 @@ export class Broker {
   readonly #quota: ConnectionQuota
   #lifecycle: BrokerLifecycle | undefined
   #configs: BrokerConfigs
+  /** What holds for topics without a configuration of their own. */
+  #inherited: { readonly configs: BrokerConfigs; readonly terms: Terms } | undefined
   readonly #started = Promise.withResolvers<void>()
   #stopped = false
 
@@ -462,7 +464,13 @@ export class Broker {
   }
 
   #termsOf(topic: string): Terms {
-    return termsOf(resolveTopic(this.metadata.image.config(CONFIG_RESOURCE.TOPIC, topic), this.#configs))
+    const overrides = this.metadata.image.config(CONFIG_RESOURCE.TOPIC, topic)
+    const configs = this.#configs
+    if (overrides.size > 0) return termsOf(resolveTopic(overrides, configs))
+    // Most topics set nothing, and share what they inherit.
+    if (this.#inherited?.configs !== configs)
+      this.#inherited = { configs, terms: termsOf(resolveTopic(overrides, configs)) }
+    return this.#inherited.terms
   }
 
   async #changed(delta: MetadataDelta): Promise<void> {

@@ -1,7 +1,7 @@
 import type { NodeId } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
-import { CONFIG_RESOURCE, configResourceKey } from '#core/metadata/config-resource.ts'
+import { CONFIG_RESOURCE } from '#core/metadata/config-resource.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { isActive, type MetadataImage, type PartitionImage, type TopicImage } from '#core/metadata/image.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
@@ -175,11 +175,15 @@ export class Partitions {
   /** Brings the partitions to what the image says now. Logs that are new here are open when it is done. */
   async change(delta: MetadataDelta, brokerConfigChanged: boolean): Promise<void> {
     for (const topic of delta.deletedTopics.values()) this.#delete(topic)
-    for (const topic of this.#topics.values()) {
-      if (brokerConfigChanged || delta.configs.has(configResourceKey(CONFIG_RESOURCE.TOPIC, topic.name)))
-        this.#configure(topic)
-    }
     const image = this.#options.image()
+    if (brokerConfigChanged) for (const topic of this.#topics.values()) this.#configure(topic)
+    else {
+      for (const { type, name } of delta.configs.values()) {
+        const topic = type === CONFIG_RESOURCE.TOPIC ? image.topicByName(name) : undefined
+        const hosted = topic === undefined ? undefined : this.#topics.get(topic.id)
+        if (hosted !== undefined) this.#configure(hosted)
+      }
+    }
     this.begin()
     const work: (() => Promise<void>)[] = []
     for (const [id, changed] of delta.topics) {

@@ -3,10 +3,11 @@ import type { Millis } from '#base/units.ts'
 import { ChannelError } from '#network/channel.ts'
 import type { Call } from '#network/service.ts'
 import { API, type Api } from '#protocol/apis.ts'
-import { decode, encode, encodeToBuffer } from '#protocol/codec.ts'
+import { decode, encode } from '#protocol/codec.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import { decodeResponseHeader, requestHeaderVersion } from '#protocol/frames.ts'
 import { RequestHeader } from '#protocol/messages/headers.ts'
+import { encodeVersioned } from '#protocol/records/framing.ts'
 import { DefaultPrincipalData } from '#protocol/records/principal.ts'
 import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
 import type { Clock } from '#world/world.ts'
@@ -100,8 +101,7 @@ function requestBytes<Q extends Schema, R extends Schema>(api: Api<Q, R>, call: 
 
 /** Version and principal, as Kafka's default builder writes them. Everybody is anonymous on a plaintext listener. */
 function principalBytes(): Buffer {
-  const body = encodeToBuffer(DefaultPrincipalData, 0, { type: 'User', name: 'ANONYMOUS', tokenAuthenticated: false })
-  return Buffer.concat([Buffer.from([0, 0]), body])
+  return encodeVersioned(DefaultPrincipalData, 0, { type: 'User', name: 'ANONYMOUS', tokenAuthenticated: false })
 }
 
 function addressBytes(host: string): Buffer {

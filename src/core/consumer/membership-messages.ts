@@ -1,6 +1,7 @@
 import { ByteReader, ByteWriter, DecodeError } from '#base/bytes.ts'
-import { decode, encode } from '#protocol/codec.ts'
+import { decode } from '#protocol/codec.ts'
 import { ConsumerProtocolAssignment, ConsumerProtocolSubscription } from '#protocol/records/consumer-protocol.ts'
+import { encodeVersioned } from '#protocol/records/framing.ts'
 import { type GroupMember, groupByTopic, type TopicPartition, ungroup } from './assignment.ts'
 
 /**
@@ -16,11 +17,8 @@ export function encodeSubscription(subscription: {
   readonly userData: Uint8Array | null
   readonly rackId: string | null
 }): Buffer {
-  const writer = new ByteWriter()
-  writer.int16(NEWEST)
   const ownedPartitions = groupByTopic(subscription.ownedPartitions)
-  encode(ConsumerProtocolSubscription, NEWEST, { ...subscription, ownedPartitions }, writer)
-  return writer.written()
+  return encodeVersioned(ConsumerProtocolSubscription, NEWEST, { ...subscription, ownedPartitions })
 }
 
 /** A member of the leader's list; a DecodeError if its metadata is none of the consumer protocol. */
@@ -42,10 +40,7 @@ export function decodeMember(member: {
 }
 
 export function encodeAssignment(partitions: readonly TopicPartition[]): Buffer {
-  const writer = new ByteWriter()
-  writer.int16(NEWEST)
-  encode(ConsumerProtocolAssignment, NEWEST, { assignedPartitions: groupByTopic(partitions) }, writer)
-  return writer.written()
+  return encodeVersioned(ConsumerProtocolAssignment, NEWEST, { assignedPartitions: groupByTopic(partitions) })
 }
 
 /** No bytes at all are what a member gets that the leader left out: nothing is assigned to it. */

@@ -1,6 +1,11 @@
-import { ByteReader, ByteWriter, DecodeError } from '#base/bytes.ts'
 import { ZERO_UUID } from '#base/uuid.ts'
-import { decode, encode } from '#protocol/codec.ts'
+import {
+  decodeVersioned,
+  decodeWhole,
+  encodeCoordinatorKey,
+  encodeVersioned,
+  openCoordinatorKey,
+} from '#protocol/records/framing.ts'
 import {
   GroupMetadataKey,
   GroupMetadataValue,
@@ -9,7 +14,6 @@ import {
   OffsetCommitKey,
   OffsetCommitValue,
 } from '#protocol/records/offset-records.ts'
-import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
 
 /** A classic group as it was last written; null when it was deleted. */
 export interface GroupMetadataEntry {
@@ -41,29 +45,19 @@ const OFFSET_VERSION = 4
 const OFFSET_VERSION_WITH_EXPIRY = 1
 const GROUP_VERSION = 3
 
-function frame<S extends Schema>(schema: S, prefix: number, version: number, message: InputOf<S>): Buffer {
-  const writer = new ByteWriter()
-  writer.int16(prefix)
-  encode(schema, version, message, writer)
-  return writer.written()
-}
-
-/**
- * An entry as Kafka 4.3 writes it: the key is framed by its type (1 offset, 2 group), the value by its version.
- * Values from older versions come back in today's.
- */
+/** An entry as Kafka 4.3 writes it. Values from older versions come back in today's. */
 export function encodeEntry(entry: GroupEntry): { key: Buffer; value: Buffer | null } {
   if (entry.kind === 'GroupMetadata') {
     return {
-      key: frame(GroupMetadataKey, 2, 0, { group: entry.group }),
-      value: entry.value && frame(GroupMetadataValue, GROUP_VERSION, GROUP_VERSION, entry.value),
+      key: encodeCoordinatorKey(GroupMetadataKey, { group: entry.group }),
+      value: entry.value && encodeVersioned(GroupMetadataValue, GROUP_VERSION, entry.value),
     }
   }
   const { group, topic, partition, value } = entry
   const version = value?.expireTimestamp === -1 ? OFFSET_VERSION : OFFSET_VERSION_WITH_EXPIRY
   return {
-    key: frame(OffsetCommitKey, 1, 0, { group, topic, partition }),
-    value: value && frame(OffsetCommitValue, version, version, value),
+    key: encodeCoordinatorKey(OffsetCommitKey, { group, topic, partition }),
+    value: value && encodeVersioned(OffsetCommitValue, version, value),
   }
 }
 
@@ -72,19 +66,20 @@ export function encodeEntry(entry: GroupEntry): { key: Buffer; value: Buffer | n
  * @throws DecodeError for bytes that are no such record, or a value of a version from after 4.3.
  */
 export function decodeEntry(key: Buffer, value: Buffer | null): GroupEntry | UnknownEntry {
-  const reader = new ByteReader(key)
-  const keyType = reader.int16()
-  if (keyType === 2) {
-    const { group } = whole(GroupMetadataKey, 0, reader)
+  const { type: keyType, message } = openCoordinatorKey(key)
+  if (keyType === GroupMetadataKey.apiKey) {
+    const { group } = decodeWhole(GroupMetadataKey, 0, message)
     return { kind: 'GroupMetadata', group, value: value && groupValue(value) }
   }
-  if (keyType !== 0 && keyType !== 1) return { kind: 'Unknown', keyType }
-  const { group, topic, partition } = whole(keyType === 0 ? LegacyOffsetCommitKey : OffsetCommitKey, 0, reader)
-  return { kind: 'OffsetCommit', group, topic, partition, value: value && offsetValue(keyType, value) }
+  const isLegacy = keyType === LegacyOffsetCommitKey.apiKey
+  if (!isLegacy && keyType !== OffsetCommitKey.apiKey) return { kind: 'Unknown', keyType }
+  const { group, topic, partition } = decodeWhole(isLegacy ? LegacyOffsetCommitKey : OffsetCommitKey, 0, message)
+  const decodeValue = isLegacy ? legacyOffsetValue : offsetValue
+  return { kind: 'OffsetCommit', group, topic, partition, value: value && decodeValue(value) }
 }
 
 function groupValue(bytes: Buffer): GroupMetadataValue {
-  const value = versioned(GroupMetadataValue, bytes)
+  const value = decodeVersioned(GroupMetadataValue, bytes)
   for (const member of value.members) {
     member.subscription = Buffer.from(member.subscription)
     member.assignment = Buffer.from(member.assignment)
@@ -92,21 +87,13 @@ function groupValue(bytes: Buffer): GroupMetadataValue {
   return value
 }
 
-function offsetValue(keyType: 0 | 1, bytes: Buffer): OffsetCommitValue {
-  if (keyType === 1) return versioned(OffsetCommitValue, bytes)
-  const { offset, metadata, commitTimestamp } = versioned(LegacyOffsetCommitValue, bytes)
+function offsetValue(bytes: Buffer): OffsetCommitValue {
+  return decodeVersioned(OffsetCommitValue, bytes)
+}
+
+function legacyOffsetValue(bytes: Buffer): OffsetCommitValue {
+  const { offset, metadata, commitTimestamp } = decodeVersioned(LegacyOffsetCommitValue, bytes)
   return offsetCommitValue({ offset, metadata, commitTimestamp })
-}
-
-function versioned<S extends Schema>(schema: S, bytes: Buffer): MessageOf<S> {
-  const reader = new ByteReader(bytes)
-  return whole(schema, reader.int16(), reader)
-}
-
-function whole<S extends Schema>(schema: S, version: number, reader: ByteReader): MessageOf<S> {
-  const message = decode(schema, version, reader)
-  if (reader.remaining > 0) throw new DecodeError(`${reader.remaining} bytes behind ${schema.name}`)
-  return message
 }
 
 /** A whole value from what is known of it. */

@@ -1,9 +1,7 @@
-import { ByteReader, ByteWriter, DecodeError } from '#base/bytes.ts'
-import { decode, encode } from '#protocol/codec.ts'
+import { ZERO_UUID } from '#base/uuid.ts'
+import * as framing from '#protocol/records/framing.ts'
 import * as schemas from '#protocol/records/metadata-records.ts'
 import { type InputOf, includesVersion, type MessageOf, type Schema } from '#protocol/schema.ts'
-
-const FRAME_VERSION = 1
 
 /** Every record of the metadata log, by the name of its schema less `Record`. */
 const SCHEMAS = {
@@ -114,7 +112,7 @@ function defaultOf(field: Schema['fields'][string]): unknown {
     case 'string':
       return ''
     case 'uuid':
-      return 'AAAAAAAAAAAAAAAAAAAAAA'
+      return ZERO_UUID
     case 'bytes':
     case 'records':
       return Buffer.alloc(0)
@@ -123,28 +121,17 @@ function defaultOf(field: Schema['fields'][string]): unknown {
   }
 }
 
-/** A record's value in the metadata log: frame version, type and version as varints, then the message. Its key is null. */
+/** A record's value in the metadata log. Its key is null. */
 export function encodeMetadataRecord(record: MetadataRecord): Buffer {
   const schema: Schema = SCHEMAS[record.type]
-  const writer = new ByteWriter()
-  writer.uvarint(FRAME_VERSION)
-  writer.uvarint(schema.apiKey as number)
-  writer.uvarint(record.version)
-  encode(schema, record.version, record.value as InputOf<Schema>, writer)
-  return writer.written()
+  return framing.encodeMetadataRecord(schema, record.version, record.value as InputOf<Schema>)
 }
 
 /** Reads a record's value. A type or version that is not known gives `Unknown`; broken bytes are a `DecodeError`. */
 export function decodeMetadataRecord(value: Uint8Array): FoldedRecord {
-  const reader = new ByteReader(value)
-  const frame = reader.uvarint()
-  if (frame !== FRAME_VERSION) throw new DecodeError(`a metadata record of frame version ${frame}`)
-  const apiKey = reader.uvarint()
-  const version = reader.uvarint()
+  const { apiKey, version, message } = framing.openMetadataRecord(value)
   const known = BY_API_KEY.get(apiKey)
   if (known === undefined || !includesVersion(known.schema.versions, version))
     return { type: 'Unknown', apiKey, version }
-  const message = decode(known.schema, version, reader)
-  if (reader.remaining > 0) throw new DecodeError(`${reader.remaining} bytes behind ${known.schema.name}`)
-  return { type: known.type, version, value: message } as MetadataRecord
+  return { type: known.type, version, value: framing.decodeWhole(known.schema, version, message) } as MetadataRecord
 }

@@ -14,6 +14,19 @@ import {
   uuid,
 } from '../schema.ts'
 
+/** What brokers and controllers register alike: where they listen, and which features they know. */
+const endPoints = array('0+', {
+  name: string('0+'),
+  host: string('0+'),
+  port: uint16('0+'),
+  securityProtocol: int16('0+'),
+})
+const features = array('0+', {
+  name: string('0+'),
+  minSupportedVersion: int16('0+'),
+  maxSupportedVersion: int16('0+'),
+})
+
 export const RegisterBrokerRecord = metadataRecord(
   { apiKey: 0, name: 'RegisterBrokerRecord', versions: '0-4', flexible: '0+' },
   {
@@ -21,13 +34,8 @@ export const RegisterBrokerRecord = metadataRecord(
     isMigratingZkBroker: bool('2+'),
     incarnationId: uuid('0+'),
     brokerEpoch: int64('0+'),
-    endPoints: array('0+', {
-      name: string('0+'),
-      host: string('0+'),
-      port: uint16('0+'),
-      securityProtocol: int16('0+'),
-    }),
-    features: array('0+', { name: string('0+'), minSupportedVersion: int16('0+'), maxSupportedVersion: int16('0+') }),
+    endPoints,
+    features,
     rack: string('0+', { nullable: '0+' }),
     fenced: bool('0+', { default: true }),
     inControlledShutdown: bool('1+'),
@@ -240,13 +248,8 @@ export const RegisterControllerRecord = metadataRecord(
     controllerId: int32('0+'),
     incarnationId: uuid('0+'),
     zkMigrationReady: bool('0+'),
-    endPoints: array('0+', {
-      name: string('0+'),
-      host: string('0+'),
-      port: uint16('0+'),
-      securityProtocol: int16('0+'),
-    }),
-    features: array('0+', { name: string('0+'), minSupportedVersion: int16('0+'), maxSupportedVersion: int16('0+') }),
+    endPoints,
+    features,
   },
 )
 export type RegisterControllerRecord = MessageOf<typeof RegisterControllerRecord>

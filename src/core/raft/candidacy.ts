@@ -126,8 +126,8 @@ export class Candidacy extends Role {
     if (errorCode === ErrorCode.UNSUPPORTED_VERSION && this.name === 'prospective') {
       // A voter of an older release cannot say beforehand: only the election itself asks it.
       ballot.verdict = 'granted'
-    } else if (errorCode === ErrorCode.NONE && leaderEpoch === this.epoch) {
-      ballot.verdict = granted ? 'granted' : 'rejected'
+    } else if (errorCode === ErrorCode.NONE && leaderEpoch <= this.epoch) {
+      ballot.verdict = granted && leaderEpoch === this.epoch ? 'granted' : 'rejected'
     } else if (errorCode === ErrorCode.INVALID_VOTER_KEY || errorCode === ErrorCode.INVALID_REQUEST) {
       ballot.verdict = 'rejected'
     } else ballot.retryAt = now + this.replica.backoff(ballot.failures++, PAUSE_MS_MAX)

@@ -41,6 +41,8 @@ export class Leader extends Role {
   readonly #change: VoterChange
   #followers = new Map<NodeId, Follower>()
   #isOver = false
+  /** A write that is under way takes too long then. */
+  #stalledAt: Millis = NEVER
 
   constructor(replica: Replica, turns: Turns, granting: ReadonlySet<NodeId>) {
     super(replica, turns)
@@ -81,19 +83,35 @@ export class Leader extends Role {
   }
 
   wakeAt(): Millis {
-    return Math.min(this.waiting.wakeAt(), this.#herald.wakeAt(), this.#quorumLostAt(), this.#change.wakeAt())
+    return Math.min(
+      this.#stalledAt,
+      this.waiting.wakeAt(),
+      this.#herald.wakeAt(),
+      this.#quorumLostAt(),
+      this.#change.wakeAt(),
+    )
   }
 
   tick(now: Millis): void {
     if (this.#isOver) return
-    if (now >= this.#quorumLostAt()) {
+    if (now >= this.#quorumLostAt() || now >= this.#stalledAt) {
       const { electionTimeoutMs } = this.replica.timing
-      this.turns.resign([], now + electionTimeoutMs + this.replica.draw(electionTimeoutMs), now)
+      const successors = now >= this.#stalledAt ? this.successors : []
+      this.turns.resign(successors, now + electionTimeoutMs + this.replica.draw(electionTimeoutMs), now)
       return
     }
+    this.#watchDisk(now)
     for (const [call, fetch] of this.waiting.expired(now)) this.#release(call, fetch)
     this.#herald.tick(now)
     this.#change.tick(now)
+  }
+
+  /** A disk that hangs fails nothing and finishes nothing: others who would lead are better off without this leader. */
+  #watchDisk(now: Millis): void {
+    const { durableEnd, log, timing } = this.replica
+    const isWriting = durableEnd < log.nextOffset && this.replica.others.length > 0
+    if (!isWriting) this.#stalledAt = NEVER
+    else if (this.#stalledAt === NEVER) this.#stalledAt = now + timing.fetchTimeoutMs * QUORUM_TIMEOUTS
   }
 
   // -- followers
@@ -197,6 +215,8 @@ export class Leader extends Role {
   }
 
   override logChanged(now: Millis): void {
+    this.#stalledAt = NEVER
+    this.#watchDisk(now)
     if (this.replica.others.length > 0) this.#news()
     this.#advance(now)
   }
@@ -217,6 +237,7 @@ export class Leader extends Role {
       return
     }
     this.#note(fetch, now)
+    this.#watchDisk(now)
     if (this.#isOver) {
       this.#answer(call, VALID, 0)
       return

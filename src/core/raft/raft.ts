@@ -7,20 +7,10 @@ import { Candidacy } from './candidacy.ts'
 import { Follower } from './follower.ts'
 import { Leader } from './leader.ts'
 import type { Position } from './log-view.ts'
-import type {
-  BeginEpochRequest,
-  EndEpochRequest,
-  EpochAnswer,
-  FetchAnswer,
-  RaftEffect,
-  RaftEvent,
-  RaftFetch,
-  RaftPeer,
-  RaftResponse,
-  VoteRequest,
-} from './messages.ts'
+import type { EpochAnswer, FetchAnswer, RaftEffect, RaftEvent, RaftFetch, RaftPeer, RaftResponse } from './messages.ts'
 import type { RaftOptions } from './options.ts'
-import { isVoter, type ReplicaKey, type ReplicaProgress, type Voter } from './quorum.ts'
+import { PeerRequests } from './peer-requests.ts'
+import type { ReplicaKey, ReplicaProgress, Voter } from './quorum.ts'
 import { Replica } from './replica.ts'
 import { Resigned } from './resigned.ts'
 import { NEVER, type Role, type RoleName, STAND_SPREAD_MS, type Turns } from './role.ts'
@@ -30,11 +20,6 @@ export type { FetchAnswer, RaftEffect, RaftEvent, RaftFetch } from './messages.t
 export type { RaftOptions } from './options.ts'
 
 const VALID: Position = { kind: 'valid' }
-/** Whoever got a pre-vote has this long before the one who gave it stands itself. */
-const PRE_VOTE_HEAD_START_MS: Millis = 100
-
-/** No quorum has so many elections behind a node's back: who claims it would make the epochs run out. */
-const EPOCH_LEAP_MAX = 1_000_000
 
 type Call<Kind extends RaftEvent['kind']> = Extract<RaftEvent, { kind: Kind }>
 
@@ -46,6 +31,7 @@ type Call<Kind extends RaftEvent['kind']> = Extract<RaftEvent, { kind: Kind }>
 export class Raft implements Machine<RaftEvent, RaftEffect> {
   readonly #replica: Replica
   readonly #turns: Turns
+  readonly #peers: PeerRequests
   #role: Role
   /** What the driver was told of the leader. */
   #told: { readonly leaderId: NodeId; readonly epoch: Epoch }
@@ -62,6 +48,14 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
       resign: (successors, standAt, now) => this.#resign(successors, standAt, now),
       stopped: () => this.#stopped(),
     }
+    const role = () => this.#role
+    this.#peers = new PeerRequests(this.#replica, {
+      get role() {
+        return role()
+      },
+      unattached: (epoch, standAt, now) => this.#unattached(epoch, standAt, now),
+      learn: (leaderId, epoch, from, now) => this.#learn(leaderId, epoch, from, now),
+    })
     this.#role = new Unattached(this.#replica, this.#turns, NEVER, 0)
     this.#told = { leaderId: -1, epoch: this.epoch }
   }
@@ -168,13 +162,13 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
         this.#fetch(event.call, event.fetch, now)
         return
       case 'vote':
-        this.#vote(event.call, event.vote, now)
+        this.#peers.vote(event.call, event.vote, now)
         return
       case 'begin-epoch':
-        this.#beginEpoch(event.call, event.begin, now)
+        this.#peers.beginEpoch(event.call, event.begin, now)
         return
       case 'end-epoch':
-        this.#endEpoch(event.call, event.end, now)
+        this.#peers.endEpoch(event.call, event.end, now)
         return
       default:
         this.#changeVoters(event, now)
@@ -328,9 +322,10 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
 
   /** What somebody says of the leader and its epoch. */
   #learn(leaderId: NodeId, epoch: Epoch, from: RaftPeer | undefined, now: Millis): void {
-    const { state, key, timing } = this.#replica
-    if (epoch < this.epoch) return
+    const { state, key, timing, hasPast } = this.#replica
+    if (epoch < this.epoch || (epoch > this.epoch && !this.#peers.isNextEpoch(epoch))) return
     if (epoch > this.epoch) {
+      if (leaderId < 0 && !hasPast) return
       if (leaderId >= 0 && leaderId !== key.id && this.#stopping === 'no') this.#follow(leaderId, epoch, now)
       else this.#unattached(epoch, now + timing.electionTimeoutMs + this.#replica.draw(timing.electionTimeoutMs), now)
       // An epoch that this node led and forgot: its vote in it is spent.
@@ -356,119 +351,11 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     return { errorCode, leaderId: this.leaderId, leaderEpoch: this.epoch }
   }
 
-  #vote(call: number, vote: VoteRequest, now: Millis): void {
-    const { errorCode, granted } = this.#judge(vote, now)
-    const { leaderId, epoch: leaderEpoch } = this
-    this.#replica.answer(call, { kind: 'vote', answer: { errorCode, leaderId, leaderEpoch, granted } })
-  }
-
-  #judge(vote: VoteRequest, now: Millis): { readonly errorCode: number; readonly granted: boolean } {
-    const { candidate, epoch, lastEpoch, endOffset, preVote } = vote
-    const { key, timing } = this.#replica
-    const refused = (errorCode: number) => ({ errorCode, granted: false })
-    // An epoch begins with the vote for its candidate, whose log is from before.
-    const isSane =
-      candidate.id >= 0 && endOffset >= 0 && lastEpoch >= 0 && (preVote ? lastEpoch <= epoch : lastEpoch < epoch)
-    const isAbsurd = epoch > this.epoch && !this.#isNextEpoch(epoch)
-    if (!isSane || isAbsurd || candidate.id === key.id) return refused(ErrorCode.INVALID_REQUEST)
-    if (epoch < this.epoch) return refused(ErrorCode.FENCED_LEADER_EPOCH)
-    if (epoch > this.epoch) {
-      this.#unattached(epoch, now + timing.electionTimeoutMs + this.#replica.draw(timing.electionTimeoutMs), now)
-    }
-    if (!this.#isMe(vote.voter)) return refused(ErrorCode.INVALID_VOTER_KEY)
-    const granted = preVote ? this.#grantPreVote(vote, now) : this.#grantVote(vote, now)
-    return { errorCode: ErrorCode.NONE, granted }
-  }
-
-  /** Whether an epoch that somebody claims is one that can have come since. */
-  #isNextEpoch(epoch: Epoch): boolean {
-    return epoch > this.epoch && (this.epoch === 0 || epoch - this.epoch <= EPOCH_LEAP_MAX)
-  }
-
-  #isMe({ id, directoryId }: ReplicaKey): boolean {
-    const { key } = this.#replica
-    return id === -1 || (id === key.id && (directoryId === ZERO_UUID || directoryId === key.directoryId))
-  }
-
-  #grantPreVote({ lastEpoch, endOffset }: VoteRequest, now: Millis): boolean {
-    if (!this.#role.grantsPreVote(now) || !this.#replica.isAtLeastAsNew(lastEpoch, endOffset)) return false
-    this.#role.postpone(PRE_VOTE_HEAD_START_MS, now)
-    return true
-  }
-
-  #grantVote({ candidate, lastEpoch, endOffset }: VoteRequest, now: Millis): boolean {
-    const replica = this.#replica
-    if (this.#role.name === 'leader' || !replica.canVoteFor(candidate)) return false
-    if (!replica.isAtLeastAsNew(lastEpoch, endOffset)) {
-      this.#standInstead(now)
-      return false
-    }
-    const { leaderEpoch } = replica.state
-    replica.become({ leaderEpoch, leaderId: -1, votedId: candidate.id, votedDirectoryId: candidate.directoryId })
-    if (this.#role.name === 'prospective') this.#unattached(leaderEpoch, now, now)
-    this.#role.postpone(replica.timing.electionTimeoutMs, now)
-    return true
-  }
-
-  /** The candidate cannot win for as long as this log is needed, so this node stands soon. */
-  #standInstead(now: Millis): void {
-    if (this.#role.name !== 'unattached') return
-    this.#unattached(this.epoch, now + STAND_SPREAD_MS + this.#replica.draw(STAND_SPREAD_MS), now)
-  }
-
-  #beginEpoch(call: number, { leaderId, epoch, voter }: BeginEpochRequest, now: Millis): void {
-    let errorCode: number = ErrorCode.NONE
-    if (!this.#canLead(leaderId, epoch)) errorCode = ErrorCode.INVALID_REQUEST
-    else if (epoch < this.epoch) errorCode = ErrorCode.FENCED_LEADER_EPOCH
-    else {
-      this.#learn(leaderId, epoch, leaderId, now)
-      if (this.#namesOther(leaderId, epoch)) errorCode = ErrorCode.INVALID_REQUEST
-      else if (!this.#isMe(voter)) errorCode = ErrorCode.INVALID_VOTER_KEY
-      if (this.#role instanceof Follower && this.leaderId === leaderId) this.#role.called(now)
-    }
-    this.#replica.answer(call, { kind: 'begin-epoch', answer: this.#epochAnswer(errorCode) })
-  }
-
-  #endEpoch(call: number, { leaderId, epoch, successors }: EndEpochRequest, now: Millis): void {
-    let errorCode: number = ErrorCode.NONE
-    if (!this.#canLead(leaderId, epoch)) errorCode = ErrorCode.INVALID_REQUEST
-    else if (epoch < this.epoch) errorCode = ErrorCode.FENCED_LEADER_EPOCH
-    else {
-      this.#learn(leaderId, epoch, leaderId, now)
-      if (this.#namesOther(leaderId, epoch)) errorCode = ErrorCode.INVALID_REQUEST
-      else if (this.#role instanceof Follower) this.#role.handedOver(this.#turnOf(successors), now)
-    }
-    this.#replica.answer(call, { kind: 'end-epoch', answer: this.#epochAnswer(errorCode) })
-    this.#role.tick(now)
-  }
-
-  /** Whether somebody else can say that it leads this epoch. */
-  #canLead(leaderId: NodeId, epoch: Epoch): boolean {
-    return leaderId >= 0 && leaderId !== this.#replica.key.id && (epoch <= this.epoch || this.#isNextEpoch(epoch))
-  }
-
-  #namesOther(leaderId: NodeId, epoch: Epoch): boolean {
-    const known = this.#replica.state.leaderId
-    return epoch === this.epoch && known !== -1 && known !== leaderId
-  }
-
-  /** How long this node waits for those before it in the list: the first not at all, the last the longest backoff. */
-  #turnOf(successors: readonly ReplicaKey[]): Millis {
-    const { key, timing } = this.#replica
-    const index = successors.findIndex(({ id, directoryId }) =>
-      isVoter({ id, directoryId, endpoints: [], kraftVersion: { min: 0, max: 0 } }, key),
-    )
-    if (index < 0) return timing.electionBackoffMaxMs
-    if (index === 0) return 0
-    const base = timing.electionBackoffMaxMs / 2 ** Math.min(successors.length - 1, 16)
-    return Math.min(timing.electionBackoffMaxMs, base * 2 ** Math.min(index - 1, 16))
-  }
-
   #fetch(call: number, fetch: RaftFetch, now: Millis): void {
     const { currentLeaderEpoch, directoryId } = fetch
     // A replica that voted in a later epoch would never follow this one: the next epoch takes both along. A client's word
     // is not enough.
-    if (this.#role instanceof Leader && directoryId !== ZERO_UUID && this.#isNextEpoch(currentLeaderEpoch)) {
+    if (this.#role instanceof Leader && directoryId !== ZERO_UUID && this.#peers.isNextEpoch(currentLeaderEpoch)) {
       this.#unattached(currentLeaderEpoch, now + this.#replica.draw(STAND_SPREAD_MS), now)
     }
     const errorCode = this.#fetchError(fetch)

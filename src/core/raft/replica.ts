@@ -119,11 +119,22 @@ export class Replica {
     return endpoints === undefined ? undefined : { ...this.key, endpoints, kraftVersion: KRAFT_VERSIONS }
   }
 
+  get #isEmpty(): boolean {
+    return this.log.nextOffset === 0 && this.log.latestSnapshot === undefined
+  }
+
   /** How many votes make a leader. */
   get votesNeeded(): number {
-    const { log, options, voters } = this
-    const isFounding = options.founding === true && log.nextOffset === 0 && log.latestSnapshot === undefined
-    return isFounding ? voters.length : majorityOf(voters)
+    const isFounding = this.options.founding === true && this.#isEmpty
+    return isFounding ? this.voters.length : majorityOf(this.voters)
+  }
+
+  /**
+   * False for a node that knows no cluster and remembers nothing: perhaps a voter whose disk was replaced. With its vote a
+   * log could win that lacks what it once acknowledged.
+   */
+  get hasPast(): boolean {
+    return this.options.founding !== true || !this.#isEmpty || this.epoch > 0
   }
 
   /** Whether nothing of the log is in motion and all of it outlives a crash. */

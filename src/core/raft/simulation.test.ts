@@ -74,6 +74,16 @@ for (const members of [3, 5]) {
     assert.ok(worst <= 3500, `${worst} ms`)
   })
 
+  test(`of ${members} voters, another one leads when the leader's disk hangs`, t => {
+    const hang = (quorum: SimQuorum, leader: SimMember) => {
+      quorum.hangUntil.set(leader.id, quorum.now + 60_000)
+      leader.append({ epoch: leader.term ?? 0, value: quorum.nextValue() })
+    }
+    const { median, worst } = quantiles(seeds.map(seed => gapMs(seed, members, hang)))
+    t.diagnostic(`median ${median} ms, worst of ${CALM_SEEDS} ${worst} ms`)
+    assert.ok(worst <= 5000, `${worst} ms`)
+  })
+
   test(`of ${members} voters, another one leads at once when the leader stops`, t => {
     const { median, worst } = quantiles(
       seeds.map(seed => gapMs(seed, members, (_, leader) => leader.step({ kind: 'stop' }))),

@@ -18,5 +18,6 @@ export const raft: Workload = {
       simulation.beside += quorum.steps
       simulation.trace.add(quorum.now * 1000, 'quorum', 'over', quorum.steps, quorum.truth.committed.length)
     }
+    await simulation.wait(quorum.now)
   },
 }

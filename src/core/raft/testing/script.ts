@@ -1,11 +1,11 @@
 import { assert } from '#base/assert.ts'
 import type { Millis, NodeId } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
-import { ErrorCode, errorOf } from '#protocol/errors.ts'
-import type { Position } from '../log-view.ts'
+import { ErrorCode } from '#protocol/errors.ts'
 import type { RaftAnswer, RaftEffect, RaftEvent, RaftRequest, RaftResponse } from '../messages.ts'
 import { areRecorded, KRAFT_VERSIONS, NO_QUORUM_STATE, type QuorumState, type Voter } from '../quorum.ts'
 import { Raft } from '../raft.ts'
+import { showAnswer, showRequest, showVoter } from './script-text.ts'
 import { SimLog, type SimRecord } from './sim-log.ts'
 
 interface Member {
@@ -355,7 +355,7 @@ export class QuorumScript {
       case 'append-voters': {
         const epoch = member.raft?.epoch ?? 0
         this.#say(
-          `${id} appends voters ${effect.voters.map(show)}${effect.raisesVersion ? ' with kraft.version 1' : ''}`,
+          `${id} appends voters ${effect.voters.map(showVoter)}${effect.raisesVersion ? ' with kraft.version 1' : ''}`,
         )
         this.#appendRecords(member, [{ epoch, value: ++this.#value, voters: effect.voters }])
         return
@@ -533,59 +533,4 @@ export class QuorumScript {
 
 function directory(id: NodeId, letter = 'D'): Uuid {
   return `${letter}${String(id).padStart(20, '0')}A`
-}
-
-function show({ id, directoryId, endpoints }: Voter): string {
-  const port = endpoints[0]?.port ?? 9093
-  return `${id}${directoryId.startsWith('N') ? 'new' : ''}${port === 9093 ? '' : `:${port}`}`
-}
-
-function showRequest(message: RaftRequest): string {
-  switch (message.kind) {
-    case 'vote': {
-      const { epoch, lastEpoch, endOffset, preVote } = message.vote
-      return `${preVote ? 'pre-vote' : 'vote'} epoch=${epoch} log=${endOffset}@${lastEpoch}`
-    }
-    case 'begin-epoch':
-      return `begin-epoch ${message.begin.leaderId}@${message.begin.epoch}`
-    case 'end-epoch': {
-      const { leaderId, epoch, successors } = message.end
-      return `end-epoch ${leaderId}@${epoch} successors=${successors.map(({ id }) => id)}`
-    }
-    case 'fetch': {
-      const { offset, lastFetchedEpoch, currentLeaderEpoch, highWatermark } = message.fetch
-      return `fetch epoch=${currentLeaderEpoch} from=${offset}@${lastFetchedEpoch} hw=${highWatermark}`
-    }
-    default:
-      return `${message.kind} ${message.voter.id}`
-  }
-}
-
-function showAnswer(given: RaftAnswer, message: RaftRequest | undefined): string {
-  const { errorCode } = given.answer
-  const error = errorCode === 0 ? '' : ` ${errorOf(errorCode).name}`
-  switch (given.kind) {
-    case 'vote': {
-      const { granted, leaderId, leaderEpoch } = given.answer
-      return `vote${error} ${granted ? 'yes' : 'no'} leader=${leaderId}@${leaderEpoch}`
-    }
-    case 'fetch': {
-      const { position, upTo, highWatermark, leaderId, leaderEpoch } = given.answer
-      const from = message?.kind === 'fetch' ? message.fetch.offset : 0
-      const what = errorCode === 0 ? showPosition(position, from, upTo) : ''
-      return `fetch${error}${what} leader=${leaderId}@${leaderEpoch} hw=${highWatermark}`
-    }
-    case 'begin-epoch':
-    case 'end-epoch':
-    case 'update-voter':
-      return `${given.kind}${error} leader=${given.answer.leaderId}@${given.answer.leaderEpoch}`
-    default:
-      return `${given.kind}${error}${given.answer.message === null ? '' : `: ${given.answer.message}`}`
-  }
-}
-
-function showPosition(position: Position, from: number, upTo: number): string {
-  if (position.kind === 'diverging') return ` diverging at ${position.endOffset}@${position.epoch}`
-  if (position.kind === 'snapshot') return ` snapshot ${position.id.endOffset}@${position.id.epoch}`
-  return upTo > from ? ` ${from} to ${upTo}` : ' nothing'
 }

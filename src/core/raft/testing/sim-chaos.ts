@@ -48,7 +48,7 @@ class SimChaos {
   #disturb(): void {
     const random = this.#random
     const member = random.pick(this.#quorum.members)
-    switch (random.below(17)) {
+    switch (random.below(18)) {
       case 0:
       case 1:
         this.#crash(member)
@@ -96,6 +96,9 @@ class SimChaos {
         return
       case 15:
         if (!member.isUp) member.endpointPort = 9093 + random.below(3)
+        return
+      case 16:
+        this.#quorum.hangUntil.set(member.id, this.#quorum.now + random.below(10_000))
         return
       default:
         this.#babble(member)
@@ -160,7 +163,8 @@ class SimChaos {
   #replaceDisk(member: SimMember): void {
     const leader = this.#quorum.members.find(each => each.isLeader)
     const end = this.#quorum.truth.committed.length
-    if (leader?.raft === undefined || leader.raft.highWatermark !== end || leader.log.votersAt() === undefined) return
+    if (leader?.raft === undefined || leader.raft.highWatermark !== end) return
+    if (leader.log.votersAt() === undefined && !this.#quorum.first.isStatic) return
     const { voters } = leader.raft
     // Whoever founded the cluster by a static list would found it again if nobody on the list remembered it.
     const remembers = ({ id }: Voter) => id !== member.id && (this.#quorum.members[id - 1]?.log.nextOffset ?? 0) > 0

@@ -259,7 +259,7 @@ export class SimMember {
   // -- the file `quorum-state`
 
   #store(): void {
-    this.#later(this.#quorum.diskMs(), () => {
+    this.#later(this.#quorum.diskMs(this), () => {
       const state = this.#storing.shift() as QuorumState
       const fails = this.#quorum.diskFails(this)
       if (!fails || this.#random.chance(0.5)) this.stored = state
@@ -302,7 +302,7 @@ export class SimMember {
     if (this.#isWriting) return
     this.#isWriting = true
     if (this.#quorum.lies) this.step({ kind: 'log-stored', endOffset: this.log.nextOffset })
-    this.#later(this.#quorum.diskMs(), () => {
+    this.#later(this.#quorum.diskMs(this), () => {
       this.#isWriting = false
       if (this.#quorum.diskFails(this)) {
         this.#truncateTo(this.log.durable)

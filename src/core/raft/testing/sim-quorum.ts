@@ -50,6 +50,8 @@ export class SimQuorum {
   latencyMs = 1
   diskDelayMs = 1
   diskFailRate = 0
+  /** Disks that finish nothing until then. */
+  readonly hangUntil = new Map<NodeId, Millis>()
   /** Nothing is broken any more. */
   isCalm = true
   /** Who does what to it: told of moments that are worth a fault. */
@@ -122,6 +124,7 @@ export class SimQuorum {
     this.isCalm = true
     this.cut.clear()
     this.refusing.clear()
+    this.hangUntil.clear()
     this.lossRate = 0
     this.doubleRate = 0
     this.diskFailRate = 0
@@ -173,8 +176,9 @@ export class SimQuorum {
 
   // -- disks
 
-  diskMs(): Millis {
-    return this.random.below(this.diskDelayMs * 2)
+  diskMs(member: SimMember): Millis {
+    const hangsMs = Math.max(0, (this.hangUntil.get(member.id) ?? 0) - this.now)
+    return hangsMs + this.random.below(this.diskDelayMs * 2)
   }
 
   diskFails(_member: SimMember): boolean {

@@ -98,6 +98,7 @@ export class Quorum {
       directoryId: config.directoryId,
       voters,
       votersOffset: offset,
+      formerVoters: offset < 0 ? [] : history.below(offset).voters,
       state,
       log,
       retryMs: RETRY_MS,

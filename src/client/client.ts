@@ -154,26 +154,35 @@ export class Client {
     this.#coordinators.delete(group)
   }
 
-  /** What is known of a topic; asks if nothing is. With `create` the broker may create it. Rejects if there is none. */
-  async topic(name: string, options: { readonly create?: boolean; readonly fresh?: boolean } = {}): Promise<Topic> {
+  /**
+   * What is known of a topic; asks if nothing is, or of fewer partitions than there should be. With `create` the broker may
+   * create it. Rejects if there is none.
+   */
+  async topic(
+    name: string,
+    options: { readonly create?: boolean; readonly fresh?: boolean; readonly partitionsMin?: number } = {},
+  ): Promise<Topic> {
+    const { partitionsMin = 0 } = options
     const remembered = options.fresh === true ? undefined : this.metadata.remembered(name)
-    if (remembered !== undefined) return remembered
+    if (remembered !== undefined && remembered.partitions.length >= partitionsMin) return remembered
     const { clock } = this.world
     const newUntil = clock.monotonic() + NEWS_MS_MAX
+    // One broker of several may have to hear first what another one did.
+    const mayHear = (): boolean => this.brokers.known.size > 1 && clock.monotonic() < newUntil
     return await this.retrying(async () => {
       const { topics, errors } = await this.metadata.refresh([name], options)
       const error = errors.get(name)
       if (error !== undefined) {
-        // Without creation under way there is nothing to wait for, but that this broker hears what another one did.
-        const alone = this.brokers.known.size < 2
-        const final =
-          error.code === 'UNKNOWN_TOPIC_OR_PARTITION' &&
-          options.create !== true &&
-          (alone || clock.monotonic() >= newUntil)
+        const final = error.code === 'UNKNOWN_TOPIC_OR_PARTITION' && options.create !== true && !mayHear()
         throw final ? new ClientError(error.code, `there is no topic "${name}"`, { errorCode: 3 }) : error
       }
       const topic = topics[0]
       if (topic === undefined) throw new ClientError('UNKNOWN_TOPIC_OR_PARTITION', `there is no topic "${name}"`)
+      if (topic.partitions.length < partitionsMin && mayHear()) {
+        throw new ClientError('UNKNOWN_TOPIC_OR_PARTITION', `topic "${name}" has no partition ${partitionsMin - 1}`, {
+          retriable: true,
+        })
+      }
       return topic
     })
   }

@@ -165,7 +165,13 @@ export class Producer {
   ): Promise<void> {
     if (before !== undefined) await before
     const { createTopics: create } = this.#options
-    const known = this.#client.metadata.remembered(topic) ?? (await this.#client.topic(topic, { create }))
+    let known = this.#client.metadata.remembered(topic) ?? (await this.#client.topic(topic, { create }))
+    for (const { partition = -1 } of records) {
+      // There may be more than when it was asked for.
+      if (partition < known.partitions.length || !Number.isSafeInteger(partition)) continue
+      known = await this.#client.topic(topic, { create, partitionsMin: partition + 1 })
+      break
+    }
     for (const [index, record] of records.entries()) {
       const tag = { delivery, index }
       while (!this.#append(known, record, tag)) await new Promise<void>(resolve => this.#waitForRoom.push(resolve))

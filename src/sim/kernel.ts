@@ -6,6 +6,8 @@ export interface Workload {
   readonly name: string
   /** Deliberately broken builds that its checkers must catch, by name. */
   readonly mutants: readonly string[]
+  /** Virtual time after which a run that has not come to its end is stuck; an hour where it does not say. */
+  readonly limitMs?: Millis
   run(simulation: Simulation, mutant: string | undefined): Promise<void>
 }
 
@@ -31,7 +33,7 @@ export interface SimulationResult {
 
 /** Runs one seed to its end. */
 export async function runSimulation(options: SimulationOptions): Promise<SimulationResult> {
-  const { seed, workload, mutant, keepTrace = false, limitMs } = options
+  const { seed, workload, mutant, keepTrace = false, limitMs = workload.limitMs } = options
   const simulation = new Simulation(seed, { keepTrace })
   let error: Error | undefined
   // A node stops at a rejection that nobody takes, so such a run has failed as well.

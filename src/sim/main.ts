@@ -47,12 +47,15 @@ async function runSeeds(workload: Workload, from: number, count: number, limitSe
   const { mutant, trace } = values
   const began = process.uptime()
   let events = 0
+  let virtualMs = 0
   let shown = began
+  let lived = 0
   console.log(`workload ${workload.name}, first seed ${from}`)
   for (let index = 0; index < count && process.uptime() - began < limitSeconds; index++) {
     const seed = (from + index) % 0x1_0000_0000
     const result = await runSimulation({ seed, workload, mutant, keepTrace: trace })
     events += result.events
+    virtualMs += result.virtualMs
     if (trace) console.log(result.lines?.join('\n'))
     if (result.error !== undefined) {
       console.error(`seed ${seed} failed after ${result.events} events, ${result.virtualMs} ms of its time:`)
@@ -66,8 +69,10 @@ async function runSeeds(workload: Workload, from: number, count: number, limitSe
       shown = process.uptime()
       console.log(`${index + 1} seeds, ${events} events`)
     }
+    lived++
   }
   const seconds = process.uptime() - began
-  console.log(`held: ${events} events in ${seconds.toFixed(1)} s`)
+  const life = `${(virtualMs / 3_600_000).toFixed(2)} h of ${workload.name} life`
+  console.log(`held: ${lived} seeds, ${life}, ${events} events in ${seconds.toFixed(1)} s`)
   return 0
 }

@@ -20,8 +20,8 @@ class Cluster {
   readonly simulation: Simulation
   readonly #running = new Map<string, RunningNode>()
 
-  constructor(seed: number) {
-    this.simulation = new Simulation(seed, { keepTrace: process.env.TRACE === '1' })
+  constructor(seed: number, keepTrace = process.env.TRACE === '1') {
+    this.simulation = new Simulation(seed, { keepTrace })
   }
 
   machine(name: string): FakeNode {
@@ -307,6 +307,24 @@ test('a disk that fails for long loses the leadership of what lies on it, not th
     await cluster.start('b1')
     await until(cluster, 'it is back', async () => (await isrOf(client, 't')).length === 3)
     await producer.close()
+    client.close()
+  })
+})
+
+test('a broker that the others cannot reach where it says is told of in one line, and again when they can', async () => {
+  const cluster = new Cluster(8, true)
+  const told = (text: string) => cluster.simulation.trace.lines?.filter(line => line.includes(text)).length
+  await cluster.run(async () => {
+    await cluster.start('c9')
+    await cluster.start('b1', ['advertised.listeners=PLAINTEXT://elsewhere:9092'])
+    for (const name of ['b2', 'b3']) await cluster.start(name)
+    const client = await connect({ world: cluster.machine('client').world, bootstrap: 'b2:9092' })
+    await createTopic(client, { name: 't', assignments: [[1, 2, 3]] })
+    await cluster.simulation.wait(60_000)
+    assert.equal(told('Check advertised.listeners of broker 1'), 2)
+    await cluster.stop('b1')
+    await cluster.start('b1')
+    await until(cluster, 'it is followed', async () => (await isrOf(client, 't')).length === 3)
     client.close()
   })
 })

@@ -17,6 +17,13 @@ const SETTINGS: Readonly<Record<string, readonly string[]>> = {
 }
 const SETTLES_MS = 60_000
 
+export interface AdministeringOptions {
+  /** More settings that may change. */
+  readonly settings?: Readonly<Record<string, readonly string[]>>
+  /** How many replicas topics have that come and go. */
+  readonly passingReplicas?: readonly number[]
+}
+
 /** Changes what the cluster knows of topics, and looks whether it still knows it. */
 export class Administering {
   readonly #scene: Scene
@@ -27,16 +34,17 @@ export class Administering {
   readonly #settings = new Map<string, Map<string, Set<string | undefined>>>()
   readonly #passing = new Set<string>()
   readonly #possible: Readonly<Record<string, readonly string[]>>
+  readonly #passingReplicas: readonly number[]
 
-  /** `settings`: more of those that may change. */
   constructor(
     scene: Scene,
     node: FakeNode,
     random: SeededRandom,
     observing: Observing,
-    settings: Readonly<Record<string, readonly string[]>> = {},
+    { settings = {}, passingReplicas = [1] }: AdministeringOptions = {},
   ) {
     this.#possible = { ...SETTINGS, ...settings }
+    this.#passingReplicas = passingReplicas
     this.#scene = scene
     this.#node = node
     this.#random = random
@@ -47,7 +55,7 @@ export class Administering {
     const { simulation } = this.#scene
     const client = await dial(this.#scene, this.#node, this.#random)
     while (!this.#scene.calm) {
-      await simulation.wait(this.#random.between(1, 3000))
+      await simulation.wait(this.#random.between(1, 3000) * this.#scene.pace)
       switch (this.#random.below(4)) {
         case 0:
           await this.#alter(client)
@@ -141,7 +149,7 @@ export class Administering {
     const topic: SceneTopic = {
       name: `passing${random.below(2)}`,
       partitions: random.between(1, 2),
-      replicas: 1,
+      replicas: random.pick(this.#passingReplicas),
       durable: true,
     }
     const { name } = topic

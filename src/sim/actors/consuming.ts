@@ -26,7 +26,7 @@ export class Consuming {
     while (!this.#scene.over) {
       const living = this.#live()
       if (!this.#scene.calm && this.#random.chance(0.3)) {
-        const dies = simulation.wait(this.#random.between(10, 20_000)).then(() => true)
+        const dies = simulation.wait(this.#random.between(10, 20_000) * this.#scene.pace).then(() => true)
         if ((await Promise.race([living.then(() => false), dies])) && !this.#scene.over) {
           if (this.#random.chance(0.5)) this.#node.crash()
           else this.#node.powerCut()
@@ -39,7 +39,7 @@ export class Consuming {
   }
 
   async #live(): Promise<void> {
-    const { simulation, ledger, topics } = this.#scene
+    const { simulation, ledger, topics, pace } = this.#scene
     const random = this.#random
     const client = await dial(this.#scene, this.#node, random)
     const automatic = random.chance(0.3)
@@ -50,20 +50,20 @@ export class Consuming {
       assignors: random.pick([['range'], ['range', 'cooperative-sticky']]),
       sessionTimeoutMs: 6000,
       heartbeatIntervalMs: 1500,
-      pollIntervalMs: 15_000,
+      pollIntervalMs: 15_000 * pace,
       pollRecordsMax: random.pick([1, 10, 500]),
       autoCommitIntervalMs: automatic ? random.between(50, 1000) : 0,
-      maxWaitMs: random.pick([10, 100, 500]),
+      maxWaitMs: random.pick(pace > 1 ? [500, 5000] : [10, 100, 500]),
       fetchBytesMax: random.pick([100, 10_000, 1_000_000]),
       // It begins again where the group was.
       onAssigned: () => next.clear(),
     })
     consumer.subscribe(topics.map(({ name }) => name))
     const { losses } = ledger
-    const until = simulation.schedule.now / 1000 + random.between(100, 30_000)
+    const until = simulation.schedule.now / 1000 + random.between(100, 30_000) * pace
     try {
       while (!this.#scene.over && (this.#scene.calm || simulation.schedule.now / 1000 < until)) {
-        const records = await consumer.poll(random.between(10, 500))
+        const records = await consumer.poll(random.between(10, 500) * Math.min(pace, 10))
         // What it has read by now may be what a power cut took afterwards.
         if (losses !== ledger.losses) break
         const owned = new Set(consumer.assignment.map(keyOf))
@@ -79,7 +79,7 @@ export class Consuming {
           if (owned.has(key)) next.set(key, { offset: record.offset + 1, deaths: ledger.deaths })
         }
         if (!automatic && (this.#scene.calm || random.chance(0.3))) await this.#commit(consumer, losses)
-        if (random.chance(0.3)) await simulation.wait(random.fraction() * 200)
+        if (random.chance(0.3)) await simulation.wait(random.fraction() * 200 * pace)
       }
       await consumer.close()
     } catch (error) {

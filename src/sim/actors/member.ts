@@ -9,7 +9,7 @@ import { healDisk } from '../faults/disk.ts'
 import { PORT, type Scene } from './scene.ts'
 import type { Death } from './server.ts'
 
-const FOLDER = '/data/tidemark'
+export const FOLDER = '/data/tidemark'
 const CONTROLLER_PORT = 9093
 /** In calm, with all its peers there or coming. */
 const START_MS_MAX: Millis = 120_000
@@ -18,8 +18,10 @@ const STOP_MS_MAX: Millis = 120_000
 export interface MemberPlan {
   readonly id: number
   readonly roles: string
-  /** The ids of those that vote. */
+  /** The ids of those that vote, where they are listed. */
   readonly voters: readonly number[]
+  /** Elsewhere the ids of those that it joins; whoever joins nobody founds the cluster. */
+  readonly join: readonly number[]
   readonly rack: string | undefined
   readonly overrides: readonly string[]
 }
@@ -37,7 +39,7 @@ export class Member {
   #silenced: () => void
 
   constructor(scene: Scene, plan: MemberPlan, random: SeededRandom, silenced: () => void) {
-    const { id, roles, voters, rack, overrides } = plan
+    const { id, roles, voters, join, rack, overrides } = plan
     this.#scene = scene
     this.#random = random
     this.#silenced = silenced
@@ -56,7 +58,9 @@ export class Member {
         `log.dirs=${FOLDER}`,
         `listeners=${listeners.join(',')}`,
         'controller.listener.names=CONTROLLER',
-        `controller.quorum.voters=${voters.map(voter => `${voter}@${nameOf(voter)}:${CONTROLLER_PORT}`).join(',')}`,
+        ...(voters.length > 0 ? [`controller.quorum.voters=${voters.map(voterText).join(',')}`] : []),
+        ...(join.length > 0 ? [`controller.quorum.bootstrap.servers=${join.map(addressText).join(',')}`] : []),
+        ...(join.length > 0 && this.isController ? ['controller.quorum.auto.join.enable=true'] : []),
         ...(rack === undefined ? [] : [`broker.rack=${rack}`]),
         ...overrides,
       ],
@@ -126,7 +130,14 @@ export class Member {
     }
   }
 
+  /** Between two lives: the disk is replaced by an empty one. */
+  async wipe(): Promise<void> {
+    this.node.disk.replace()
+    await this.prepare()
+  }
+
   async end(how: Death): Promise<void> {
+    if (how === 'stop') this.node.continue()
     const running = this.#running
     this.#running = undefined
     if (how !== 'stop' || running === undefined) {
@@ -152,6 +163,9 @@ export class Member {
     } else this.node.crash()
   }
 }
+
+const addressText = (id: number): string => `${nameOf(id)}:${CONTROLLER_PORT}`
+const voterText = (id: number): string => `${id}@${addressText(id)}`
 
 export function nameOf(id: number): string {
   return `n${id}`

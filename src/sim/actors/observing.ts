@@ -151,7 +151,7 @@ export class Observing {
   async probe(): Promise<void> {
     const { simulation } = this.#scene
     while (!this.#scene.over) {
-      await simulation.wait(this.#random.between(1, 2000))
+      await simulation.wait(this.#random.between(1, 2000) * this.#scene.pace)
       if (!this.#server.up) continue
       try {
         await this.#probeOnce()

@@ -85,8 +85,9 @@ export async function produceNumbered(
         failed = true
         origin.tainted = true
         if (!(error instanceof ClientError)) throw error
-        // A broker that is cut off from the controllers may not have heard of a new topic for long.
-        const unheard = error.code === 'UNKNOWN_TOPIC_OR_PARTITION' && scene.servers.length > 1 && !scene.calm
+        // A broker that is cut off from the controllers may not have heard of a new topic or partition for long.
+        const isNews = error.code === 'UNKNOWN_TOPIC_OR_PARTITION' || error.message.includes('has no partition')
+        const unheard = isNews && scene.servers.length > 1
         if (!OUT_OF_TIME.has(error.code) && !unheard && losses === ledger.losses) {
           throw new Violation(`${origin.name} could not send: ${error.code}, ${error.message}`)
         }
@@ -95,8 +96,38 @@ export async function produceNumbered(
     settled.catch(scene.fails)
     underWay.push(settled)
     if (random.chance(0.3)) await settled
-    if (random.chance(0.6)) await simulation.wait(random.fraction() * random.pick([1, 20, 300]))
+    if (random.chance(0.6)) await simulation.wait(random.fraction() * random.pick([1, 20, 300]) * scene.pace)
   }
   await producer.close()
   await Promise.all(underWay)
+}
+
+/** One record to every partition named, until it is taken: each leaves the set when it was. */
+export async function touch(
+  scene: Scene,
+  client: Client,
+  origin: Origin,
+  left: Set<string>,
+  random: SeededRandom,
+): Promise<void> {
+  const { ledger } = scene
+  // Who is silent keeps nobody waiting for long.
+  const producer = new Producer(client, { requestTimeoutMs: 1000, createTopics: false })
+  await Promise.all(
+    [...left].map(async key => {
+      const dash = key.lastIndexOf('-')
+      const place = { topic: key.slice(0, dash), partition: Number(key.slice(dash + 1)) }
+      const sent: Sent = {
+        ...place,
+        producer: origin.name,
+        number: 0,
+        value: `${origin.name}/${key}/0 ${random.below(10)}`,
+      }
+      ledger.sending(sent)
+      const [written] = await producer.send(place.topic, [{ value: sent.value, partition: place.partition }])
+      if (written !== undefined) ledger.acknowledged(sent, written.offset)
+      left.delete(key)
+    }),
+  )
+  await producer.close()
 }

@@ -37,6 +37,8 @@ export interface Scene {
   readonly servers: readonly Address[]
   readonly topics: readonly SceneTopic[]
   readonly groups: readonly string[]
+  /** By how much all who act take more time than in a hurry. */
+  readonly pace: number
   /** Nothing goes wrong any more: what was begun comes to its end now. */
   calm: boolean
   over: boolean
@@ -54,6 +56,7 @@ export async function dial(scene: Scene, from: FakeNode, random: SeededRandom): 
         clientId: from.name,
         connectTimeoutMs: random.between(500, 5000),
         requestTimeoutMs: random.between(3000, 30_000),
+        metadataMaxAgeMs: random.pick([2000, 30_000]),
       })
     } catch (error) {
       if (!(error instanceof ClientError)) throw error

@@ -1,47 +1,57 @@
 import type { SeededRandom } from '#base/random.ts'
 import type { Millis } from '#base/units.ts'
 import { listTopics } from '#client/admin/topics.ts'
+import type { MetadataImage } from '#core/metadata/image.ts'
 import { NO_NETWORK_FAULTS } from '#world/fake/fake-network.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import type { Simulation } from '#world/fake/simulation.ts'
 import { Administering } from '../actors/administering.ts'
 import { Consuming } from '../actors/consuming.ts'
-import { Member } from '../actors/member.ts'
+import { FOLDER, Member } from '../actors/member.ts'
 import { Observing } from '../actors/observing.ts'
-import { Producing, produceNumbered } from '../actors/producing.ts'
+import { Producing, touch } from '../actors/producing.ts'
+import { LOOSE_TOPIC, Reshaping } from '../actors/reshaping.ts'
 import { dial, eventually, type Scene, type SceneTopic, type Serving } from '../actors/scene.ts'
 import type { Death } from '../actors/server.ts'
+import { ClusterWatch } from '../checkers/cluster-watch.ts'
 import { NodeLedger } from '../checkers/node-ledger.ts'
+import { Violation } from '../checkers/partition-log.ts'
+import { batchesOnDisk, replicasAgree } from '../checkers/replica-logs.ts'
 import { breakDisk, healDisk } from '../faults/disk.ts'
 import { breakNetwork } from '../faults/network.ts'
 import type { Workload } from '../kernel.ts'
+import { CLUSTER_MUTANTS } from '../mutants/cluster-mutants.ts'
+import { type ClusterPlan, drawPlan } from './cluster-plan.ts'
 
 /** When nothing goes wrong any more, everything that was begun ends within this. */
 const CALM_MS_MAX: Millis = 240_000
 /** With all nodes there and nothing wrong, every partition takes a record with acks=all again within this. */
 const RECOVERED_MS_MAX: Millis = 60_000
+/** When one of a healthy cluster dies, every partition that may take a record with acks=all does so within this. */
+const FAILOVER_MS_MAX: Millis = 3000
+/** When it falls silent it may have been the active controller: a new one is elected first, and gives all a session. */
+const SILENCE_MS_MAX: Millis = 6000
+const LOOKS_EVERY_MS: Millis = 100
 
 /**
  * A whole cluster, every node through several lives, with its clients on other machines. Which faults there are, and how
- * often, is drawn by the seed. Processes die in any number at any time. Power cuts, which take what was not synced, hit
- * one node at a time, and the next only when all replicas of the one before are in sync again: with
- * min.insync.replicas=2 that is what is promised (KIP-966); where all is synced, they come as they like.
+ * often, is drawn by the seed. Processes die, and stand still, in any number at any time. Power cuts, which take what was
+ * not synced, and disks that are replaced hit one node at a time, and the next only when all replicas of the one before
+ * are in sync again: with min.insync.replicas=2 that is what is promised (KIP-966); where all is synced, power cuts come as
+ * they like.
  */
 export const cluster: Workload = {
   name: 'cluster',
-  mutants: [],
-  async run(simulation) {
-    await new Play(simulation).run()
+  mutants: Object.keys(CLUSTER_MUTANTS),
+  limitMs: 24 * 3_600_000,
+  async run(simulation, mutant) {
+    const undo = mutant === undefined ? undefined : CLUSTER_MUTANTS[mutant]?.()
+    try {
+      await new Play(simulation).run()
+    } finally {
+      undo?.()
+    }
   },
-}
-
-interface Swarm {
-  readonly deaths: readonly Death[]
-  readonly disk: boolean
-  readonly network: boolean
-  readonly clock: boolean
-  readonly lives: number
-  readonly lifeMs: Millis
 }
 
 class Play implements Scene, Serving {
@@ -49,19 +59,21 @@ class Play implements Scene, Serving {
   readonly ledger: NodeLedger
   readonly topics: readonly SceneTopic[]
   readonly groups: readonly string[]
+  readonly pace: number
   readonly silenced: (() => void)[] = []
   readonly unsure = false
   readonly #random: SeededRandom
-  readonly #swarm: Swarm
+  readonly #plan: ClusterPlan
+  readonly #watch = new ClusterWatch(topic => topic === LOOSE_TOPIC)
   readonly #members: readonly Member[]
   readonly #clients: FakeNode[] = []
   readonly #observer: FakeNode
   readonly #observing: Observing
   readonly #administering: Administering
+  readonly #reshaping: Reshaping
   readonly #producing: readonly Producing[]
   readonly #consuming: readonly Consuming[]
   readonly #broken = Promise.withResolvers<never>()
-  readonly #allSynced: boolean
   /** Whose unsynced tail a power cut took, until all of its replicas are in sync again. */
   #lossy: Member | undefined
   calm = false
@@ -71,66 +83,26 @@ class Play implements Scene, Serving {
     this.simulation = simulation
     const { random } = simulation
     this.#random = random
-    this.#allSynced = random.chance(0.3)
-    this.#swarm = {
-      deaths: random.pick<readonly Death[]>([
-        ['stop'],
-        ['crash'],
-        ['power-cut'],
-        ['crash', 'power-cut'],
-        ['stop', 'crash', 'power-cut'],
-      ]),
-      disk: random.chance(0.3),
-      network: random.chance(0.6),
-      clock: random.chance(0.3),
-      lives: random.between(1, 4),
-      lifeMs: random.pick([1000, 5000, 30_000]),
-    }
-    this.ledger = new NodeLedger(this.#allSynced)
-    const count = random.pick([3, 3, 3, 4, 5])
-    const voters = random.chance(0.8) ? [1, 2, 3] : [1]
-    const racks = random.chance(0.3)
-    this.topics = Array.from({ length: random.between(1, 3) }, (_, index) => ({
-      name: `topic${index}`,
-      partitions: random.between(1, 4),
-      replicas: random.pick([3, 3, 3, 2].filter(replicas => replicas <= count)),
-      durable: true,
-    }))
-    this.groups = Array.from({ length: random.between(1, 2) }, (_, index) => `group${index}`)
-    const overrides = [
-      'auto.create.topics.enable=false',
-      'offsets.topic.num.partitions=2',
-      'offsets.topic.replication.factor=3',
-      'min.insync.replicas=2',
-      `group.initial.rebalance.delay.ms=${random.pick([0, 100, 3000])}`,
-      `metadata.log.max.record.bytes.between.snapshots=${random.pick([500, 5000, 20_971_520])}`,
-      `log.flush.offset.checkpoint.interval.ms=${random.pick([50, 1000, 60_000])}`,
-      `replica.high.watermark.checkpoint.interval.ms=${random.pick([100, 5000])}`,
-      `replica.lag.time.max.ms=${random.pick([2000, 10_000, 30_000])}`,
-      `replica.fetch.wait.max.ms=${random.pick([100, 500])}`,
-      `broker.session.timeout.ms=${random.pick([2000, 9000])}`,
-      `broker.heartbeat.interval.ms=${random.pick([200, 1000])}`,
-      `leader.imbalance.check.interval.seconds=${random.pick([2, 300])}`,
-      ...(this.#allSynced ? ['log.flush.interval.messages=1'] : []),
-    ]
-    this.#members = Array.from({ length: count }, (_, index) => {
-      const id = index + 1
-      return new Member(
-        this,
-        {
-          id,
-          roles: voters.includes(id) ? 'broker,controller' : 'broker',
-          voters,
-          rack: racks ? `rack${index % 3}` : undefined,
-          overrides,
-        },
-        random.fork(),
-        () => this.#silence(),
-      )
-    })
+    const plan = drawPlan(random)
+    this.#plan = plan
+    this.pace = plan.pace
+    this.ledger = new NodeLedger(plan.allSynced)
+    this.topics = plan.topics
+    this.groups = plan.groups
+    this.#members = plan.members.map(member => new Member(this, member, random.fork(), () => this.#silence()))
     this.#observer = simulation.node('observer')
     this.#observing = new Observing(this, this, this.#observer, random.fork())
-    this.#administering = new Administering(this, this.#client('admin'), random.fork(), this.#observing)
+    this.#administering = new Administering(this, this.#client('admin'), random.fork(), this.#observing, {
+      passingReplicas: plan.wipes ? [2, 3] : [1, 2, 3],
+    })
+    this.#reshaping = new Reshaping(
+      this,
+      this.#client('shaper'),
+      random.fork(),
+      plan.reshape,
+      plan.topics,
+      plan.brokers,
+    )
     this.#producing = Array.from(
       { length: random.between(1, 3) },
       (_, index) => new Producing(this, this.#client(`producer${index}`), random.fork()),
@@ -146,11 +118,11 @@ class Play implements Scene, Serving {
   readonly fails = (error: unknown): void => this.#broken.reject(error)
 
   get servers() {
-    return this.#members.map(({ address }) => address)
+    return this.#members.filter(({ isBroker }) => isBroker).map(({ address }) => address)
   }
 
   get up(): boolean {
-    return this.#members.some(({ up }) => up)
+    return this.#members.some(({ up, isBroker }) => up && isBroker)
   }
 
   async run(): Promise<void> {
@@ -159,26 +131,32 @@ class Play implements Scene, Serving {
 
   async #run(): Promise<void> {
     const { network } = this.simulation
-    if (this.#swarm.network) {
+    const plan = this.#plan
+    if (plan.network) {
       network.faults.latencyUs = [50, this.#random.pick([1000, 5000, 50_000])]
       network.faults.resets = this.#random.pick([0, 0, 0.0005])
       network.faults.windowBytes = this.#random.pick([256 * 1024, 4096])
     }
+    if (plan.clock) for (const { node } of this.#members) node.clockRate = 0.98 + 0.04 * this.#random.fraction()
     await Promise.all(this.#members.map(member => member.prepare()))
     await Promise.all(this.#members.map(member => member.start()))
     await this.#createTopics()
-    const acting = [...this.#producing, this.#administering].map(actor => this.#guarded(actor.run()))
+    void this.#guarded(this.#look())
+    const acting = [...this.#producing, this.#administering, this.#reshaping].map(actor => this.#guarded(actor.run()))
+    if (plan.loose) acting.push(this.#guarded(this.#reshaping.spill(this.#client('spill'), this.#random.fork())))
     for (const actor of this.#consuming) void this.#guarded(actor.run())
     void this.#guarded(this.#observing.probe())
-    if (this.#swarm.disk) void this.#guarded(this.#disturbDisks())
-    if (this.#swarm.network) void this.#guarded(this.#disturbNetwork())
-    if (this.#swarm.clock) void this.#guarded(this.#disturbClocks())
-    await Promise.all(this.#members.map(member => this.#live(member)))
+    if (plan.disk) void this.#guarded(this.#disturbDisks())
+    if (plan.network) void this.#guarded(this.#disturbNetwork())
+    if (plan.clock) void this.#guarded(this.#disturbClocks())
+    if (plan.pauses) void this.#guarded(this.#disturbProcesses())
+    if (plan.rolling) await this.#roll()
+    else await Promise.all(this.#members.map(member => this.#live(member)))
     this.#calmDown()
     await Promise.all(this.#members.filter(({ up }) => !up).map(member => member.start()))
     await Promise.race([
       this.#finish(acting),
-      this.simulation.wait(2 * CALM_MS_MAX).then(() => {
+      this.simulation.wait(4 * CALM_MS_MAX).then(() => {
         throw new Error('what was begun does not come to its end')
       }),
     ])
@@ -187,16 +165,31 @@ class Play implements Scene, Serving {
   /** A node through its lives. */
   async #live(member: Member): Promise<void> {
     const random = this.#random.fork()
-    for (let life = 0; life < this.#swarm.lives; life++) {
-      await this.simulation.wait(random.fraction() * this.#swarm.lifeMs)
-      await this.#end(member, random.pick(this.#swarm.deaths))
+    for (let life = 0; life < this.#plan.lives; life++) {
+      await this.simulation.wait(random.fraction() * this.#plan.lifeMs)
+      await this.#end(member, random.pick(this.#plan.deaths), random)
       await this.simulation.wait(random.between(100, random.pick([300, 3000, 20_000])))
       await member.start()
     }
   }
 
-  async #end(member: Member, how: Death): Promise<void> {
-    if (how !== 'power-cut' || this.#allSynced) {
+  /** One after another, as when a new release is rolled out. */
+  async #roll(): Promise<void> {
+    const random = this.#random.fork()
+    for (let life = 0; life < this.#plan.lives; life++) {
+      for (const member of this.#members) {
+        await this.simulation.wait(random.fraction() * random.pick([100, this.#plan.lifeMs]))
+        await member.end('stop')
+        await this.simulation.wait(random.between(10, 3000))
+        await member.start()
+      }
+    }
+  }
+
+  async #end(member: Member, how: Death, random: SeededRandom): Promise<void> {
+    const takes = how === 'power-cut' && !this.#plan.allSynced
+    const wipes = this.#plan.wipes && !member.isController && random.chance(0.3)
+    if (!takes && !wipes) {
       await member.end(how)
       return
     }
@@ -206,7 +199,8 @@ class Play implements Scene, Serving {
       return
     }
     this.#lossy = member
-    await member.end('power-cut')
+    await member.end(how)
+    if (wipes) await member.wipe()
     void this.#guarded(this.#whenInSync(member))
   }
 
@@ -228,9 +222,22 @@ class Play implements Scene, Serving {
     client.close()
   }
 
+  async #look(): Promise<void> {
+    const everyMs = LOOKS_EVERY_MS * Math.min(10, this.pace)
+    while (!this.over) {
+      await this.simulation.wait(everyMs)
+      this.#watch.look(
+        this.#members.flatMap(member => {
+          const { id, running } = member
+          return running === undefined ? [] : [{ id, running, lossy: member === this.#lossy }]
+        }),
+      )
+    }
+  }
+
   /** Everything that was begun is done, every partition is written to again, and the groups come to the ends. */
   async #finish(acting: readonly Promise<void>[]): Promise<void> {
-    await this.#writable()
+    await this.#touch(this.topics, RECOVERED_MS_MAX, 'after all was well again')
     await Promise.all(acting)
     await this.#observing.survey()
     const ends = await this.#observing.ends()
@@ -242,30 +249,68 @@ class Play implements Scene, Serving {
       return true
     })
     await this.#allInSync()
+    await this.#oneDies()
+    await this.#allInSync()
     this.over = true
+    const image = this.#members.find(({ running }) => running?.broker !== undefined)?.running?.broker?.metadata.image
     await Promise.all(this.#members.map(member => member.end('stop')))
+    if (image !== undefined) this.#compareReplicas(image)
     await Promise.all(this.#members.map(member => member.start()))
     await this.#observing.survey()
   }
 
-  /** An acks=all write is acknowledged again within a bounded time once all are back. */
-  async #writable(): Promise<void> {
+  /** An acks=all write is acknowledged again within a bounded time. */
+  async #touch(topics: readonly SceneTopic[], limitMs: Millis, when: string, but = ''): Promise<void> {
     const client = await dial(this, this.#observer, this.#random)
-    const { schedule } = this.simulation
-    const began = schedule.now
-    const origin = this.ledger.origin('calm')
-    for (const topic of this.topics) {
-      const one = produceNumbered(this, client, origin, [topic], topic.partitions * 3, this.#random.fork(), () => false)
-      await Promise.race([
-        one,
-        this.simulation.wait(RECOVERED_MS_MAX).then(() => {
-          throw new Error(
-            `${topic.name} takes no acks=all write ${(schedule.now - began) / 1000} ms after all was well again`,
-          )
-        }),
-      ])
-    }
+    await this.#touchWith(client, topics, limitMs, when, but)
     client.close()
+  }
+
+  async #touchWith(
+    client: Awaited<ReturnType<typeof dial>>,
+    topics: readonly SceneTopic[],
+    limitMs: Millis,
+    when: string,
+    but: string,
+  ): Promise<void> {
+    const origin = this.ledger.origin(`calm@${this.simulation.schedule.now}`)
+    const left = new Set<string>()
+    for (const { name, partitions } of topics) {
+      for (let partition = 0; partition < partitions; partition++) {
+        if (`${name}-${partition}` !== but) left.add(`${name}-${partition}`)
+      }
+    }
+    const one = touch(this, client, origin, left, this.#random.fork())
+    const inTime = await Promise.race([one.then(() => true), this.simulation.wait(limitMs).then(() => false)])
+    if (!inTime) throw new Violation(`${[...left]} take no acks=all write ${limitMs} ms ${when}`)
+  }
+
+  /** In a healthy cluster one node dies: whatever has enough replicas without it is written to again soon. */
+  async #oneDies(): Promise<void> {
+    const random = this.#random.fork()
+    const client = await dial(this, this.#observer, random)
+    const member = random.pick(this.#members)
+    const how = random.pick<Death>(['crash', 'stop', 'power-cut'])
+    const { image } =
+      this.#members.find(({ running }) => running?.broker !== undefined)?.running?.broker?.metadata ?? {}
+    const voters = this.#members.flatMap(({ running }) => running?.controller?.voters ?? []).map(({ id }) => id)
+    const left = new Set(voters)
+    left.delete(member.id)
+    const hasMajority = left.size > new Set(voters).size / 2
+    const topics = this.topics.filter(({ name }) => {
+      const partitions = image?.topicByName(name)?.partitions ?? []
+      return partitions.every(({ replicas }) => replicas.length > 2 || !replicas.includes(member.id))
+    })
+    if (how === 'power-cut') this.#lossy = member
+    const ending = member.end(how)
+    if (hasMajority) {
+      const limitMs = how === 'power-cut' ? SILENCE_MS_MAX + this.#plan.sessionTimeoutMs : FAILOVER_MS_MAX
+      await this.#touchWith(client, topics, limitMs, `after ${how} of ${member.node.name}`, '')
+    }
+    await ending
+    client.close()
+    await member.start()
+    if (how === 'power-cut') await this.#whenInSync(member)
   }
 
   async #allInSync(): Promise<void> {
@@ -280,6 +325,30 @@ class Play implements Scene, Serving {
     client.close()
   }
 
+  /** All nodes have stopped: what lies on their disks is the same wherever it lies. */
+  #compareReplicas(image: MetadataImage): void {
+    const disks = new Map(this.#members.map(({ id, node }) => [id, node.disk]))
+    for (const { name, partitions } of image.topics.values()) {
+      for (const [index, { replicas }] of partitions.entries()) {
+        const folder = `${FOLDER}/${name}-${index}`
+        const copies = replicas.flatMap(id => {
+          const disk = disks.get(id)
+          return disk === undefined ? [] : [{ who: `n${id}`, batches: batchesOnDisk(disk, folder) }]
+        })
+        const ends = copies.map(({ batches }) => (batches.at(-1)?.last ?? -1) + 1)
+        replicasAgree(`${name}-${index}`, copies, Math.min(...ends))
+      }
+    }
+    const logs = this.#members
+      .filter(({ isController }) => isController)
+      .map(({ node }) => ({ who: node.name, batches: batchesOnDisk(node.disk, `${FOLDER}/__cluster_metadata-0`) }))
+    replicasAgree(
+      'the metadata log',
+      logs,
+      Math.min(this.#watch.committed, ...logs.map(({ batches }) => (batches.at(-1)?.last ?? -1) + 1)),
+    )
+  }
+
   #silence(): void {
     for (const run of this.silenced.splice(0)) run()
   }
@@ -288,21 +357,29 @@ class Play implements Scene, Serving {
     this.calm = true
     const { network, nodes } = this.simulation
     network.faults = { ...NO_NETWORK_FAULTS }
-    for (const a of nodes) for (const b of nodes) network.heal(a, b)
+    for (const a of nodes) {
+      for (const b of nodes) {
+        network.heal(a, b)
+        network.slow(a, b, 0)
+      }
+    }
     for (const { node } of this.#members) {
       healDisk(node.disk)
       node.clockSkewMs = 0
+      node.continue()
     }
   }
 
   async #disturbDisks(): Promise<void> {
     const random = this.#random.fork()
     while (!this.calm) {
-      await this.simulation.wait(random.between(1, 4000))
+      await this.simulation.wait(random.between(1, 4000) * this.pace)
       const { node, up } = random.pick(this.#members)
       if (this.calm || !up) continue
       node.trace('disk', 0, 0, breakDisk(node.disk, random))
-      await this.simulation.wait(random.between(1, 3000))
+      // A disk that hangs for longer is a dead one to all who ask.
+      const longMs = node.disk.faults.hangs ? 3000 : 30_000
+      await this.simulation.wait(random.between(1, random.chance(0.2) ? longMs : 3000))
       healDisk(node.disk)
     }
   }
@@ -311,7 +388,7 @@ class Play implements Scene, Serving {
     const random = this.#random.fork()
     const { network } = this.simulation
     while (!this.calm) {
-      await this.simulation.wait(random.between(1, 3000))
+      await this.simulation.wait(random.between(1, 3000) * this.pace)
       if (this.calm) return
       const a = random.pick(this.#members).node
       const b = random.chance(0.3) ? random.pick(this.#clients) : random.pick(this.#members).node
@@ -325,9 +402,22 @@ class Play implements Scene, Serving {
   async #disturbClocks(): Promise<void> {
     const random = this.#random.fork()
     while (!this.calm) {
-      await this.simulation.wait(random.between(1, 5000))
+      await this.simulation.wait(random.between(1, 5000) * this.pace)
       if (this.calm) return
       random.pick(this.#members).node.clockSkewMs = random.between(-1, 1) * random.pick([10, 1000, 600_000])
+    }
+  }
+
+  /** SIGSTOP and SIGCONT. */
+  async #disturbProcesses(): Promise<void> {
+    const random = this.#random.fork()
+    while (!this.calm) {
+      await this.simulation.wait(random.between(1, 10_000) * this.pace)
+      const { node, up } = random.pick(this.#members)
+      if (this.calm || !up) continue
+      node.pause()
+      await this.simulation.wait(random.between(1, random.pick([100, 3000, 20_000])))
+      node.continue()
     }
   }
 

@@ -63,6 +63,7 @@ class Play implements Scene {
   readonly #broken = Promise.withResolvers<never>()
   /** While it is down only the observer gets through. */
   #gateDown = false
+  readonly pace = 1
   calm = false
   over = false
 

@@ -53,12 +53,12 @@ export interface DiskHost {
  * A disk in memory, which may: take its time, and so reorder what was not awaited; fail with EIO; be full; hang. When the
  * process dies, what was under way happened, in part, or not at all, and what had returned stays. When the power is cut,
  * files keep what was synced and any or none of the sectors written since, names what was synced and a prefix of the changes
- * since. It never changes what was synced, never tears a name, and never lies unless told to.
+ * since. A disk that is replaced is empty. It never changes what was synced, never tears a name, never lies unless told to.
  */
 export class FakeDisk {
   faults: DiskFaults = { ...NO_DISK_FAULTS }
   readonly #host: DiskHost
-  readonly #names = new Names()
+  #names = new Names()
   readonly #underWay = new Set<Operation>()
   readonly #stuck: (() => void)[] = []
   #locks = new Set<string>()
@@ -177,6 +177,25 @@ export class FakeDisk {
   processDies(): void {
     this.#interrupt()
     for (const file of this.#names.files()) file.forgetFailedSyncs()
+  }
+
+  /** The disk is replaced by an empty one, while no process lives. */
+  replace(): void {
+    this.#boots++
+    this.#interrupt()
+    this.#names = new Names()
+  }
+
+  /** What a checker finds in a file, whoever lives. */
+  peek(path: string): Uint8Array | undefined {
+    const node = this.#names.find(path)
+    return node === undefined || node instanceof Folder ? undefined : node.content.bytes
+  }
+
+  /** The names in a folder, for a checker. */
+  peekNames(folder: string): string[] {
+    const node = this.#names.find(folder)
+    return node instanceof Folder ? [...node.entries.keys()].sort() : []
   }
 
   powerCut(): void {

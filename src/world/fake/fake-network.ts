@@ -35,7 +35,7 @@ interface Accepting {
 }
 
 /**
- * A network that may: delay, and so reorder what goes over different connections, never within one; split what was
+ * A network that may: delay, one direction more than others, and so reorder what goes over different connections, never within one; split what was
  * written at any byte; be slow; fill up; cut one direction between two hosts or both, for a while; break connections, with
  * or without what was under way. A process that dies breaks its connections, a machine that loses power falls silent.
  * It never changes a byte, never delivers twice, never invents a connection.
@@ -46,6 +46,7 @@ export class FakeNetwork {
   readonly simulation: Simulation
   readonly #listening = new Map<string, Accepting>()
   readonly #cut = new Set<string>()
+  readonly #slow = new Map<string, Micros>()
   readonly #sockets = new Set<FakeSocket>()
   #connections = 0
   #ports = 32_768
@@ -82,6 +83,12 @@ export class FakeNetwork {
     return this.#cut.has(`${from.host} ${to.host}`)
   }
 
+  /** What `from` sends to `to` takes so much longer; 0 heals. */
+  slow(from: FakeNode, to: FakeNode, extraUs: Micros): void {
+    from.trace('slow', extraUs, 0, to.name)
+    this.#slow.set(`${from.host} ${to.host}`, extraUs)
+  }
+
   /** Breaks the connections between two machines. */
   reset(a: FakeNode, b: FakeNode): void {
     for (const socket of [...this.#sockets]) {
@@ -89,9 +96,11 @@ export class FakeNetwork {
     }
   }
 
-  get latencyUs(): Micros {
-    const [from, to] = this.faults.latencyUs
-    return this.random.between(from, to)
+  /** How long something takes from one machine to another. */
+  latencyUs(from: FakeNode, to: FakeNode): Micros {
+    const [least, most] = this.faults.latencyUs
+    const extra = this.#slow.size === 0 ? 0 : (this.#slow.get(`${from.host} ${to.host}`) ?? 0)
+    return this.random.between(least, most) + extra
   }
 
   get giveUpUs(): Micros {
@@ -150,13 +159,13 @@ export class FakeNetwork {
       const timer = from.after(timeoutMs * 1000, () => fail('ETIMEDOUT', `no answer in ${timeoutMs} ms`))
       const to = this.#resolve(from, host)
       if (to === undefined) {
-        from.after(this.latencyUs, () => fail('ENOTFOUND', 'no such host'))
+        from.after(this.latencyUs(from, from), () => fail('ENOTFOUND', 'no such host'))
         return
       }
-      this.simulation.schedule.after(this.latencyUs, () => {
+      this.simulation.schedule.after(this.latencyUs(from, to), () => {
         if (this.isCut(from, to) || this.isCut(to, from) || !to.powered) return
         const accepting = this.#listening.get(`${to.host}:${port}`)
-        from.after(this.latencyUs, () => {
+        from.after(this.latencyUs(to, from), () => {
           if (over) return
           if (accepting === undefined) {
             fail('ECONNREFUSED', 'nobody listens')

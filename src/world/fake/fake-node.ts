@@ -12,7 +12,8 @@ const EPOCH_MS = 1_700_000_000_000
 
 /**
  * A machine. Each life of its process sees a world of its own; when the process dies, nothing of that world is ever called
- * again: no timer, no answer of the disk, no byte. Its clock may be ahead or behind and may be set while it runs.
+ * again: no timer, no answer of the disk, no byte. Its clock may be ahead or behind, fast or slow, and may be set while it
+ * runs. Its process may be stopped and continued: time goes on meanwhile, and the system takes connections and bytes for it.
  */
 export class FakeNode {
   readonly name: string
@@ -20,10 +21,14 @@ export class FakeNode {
   readonly disk: FakeDisk
   /** What its wall clock adds to the true time. */
   clockSkewMs: Millis = 0
+  /** How fast its clocks go. */
+  clockRate = 1
   readonly #simulation: Simulation
   readonly #random: SeededRandom
   #life = 0
   #powered = true
+  /** What would have happened in its process, while that stands still. */
+  #held: (() => void)[] | undefined
   #world: World | undefined
 
   constructor(simulation: Simulation, name: string, host: string) {
@@ -72,11 +77,33 @@ export class FakeNode {
     this.#network.processDies(this, true)
   }
 
+  /** The process stands still (SIGSTOP). */
+  pause(): void {
+    if (this.#held !== undefined) return
+    this.trace('pause')
+    this.#held = []
+  }
+
+  /** It goes on, with all that has come due. */
+  continue(): void {
+    const held = this.#held
+    if (held === undefined) return
+    this.trace('continue')
+    this.#held = undefined
+    for (const run of held) this.after(0, run)
+  }
+
+  get paused(): boolean {
+    return this.#held !== undefined
+  }
+
   /** Runs it later in this life. */
   after(delay: Micros, run: () => void): HeapNode<() => void> {
     const life = this.#life
     return this.#simulation.schedule.after(delay, () => {
-      if (life === this.#life) run()
+      if (life !== this.#life) return
+      if (this.#held === undefined) run()
+      else this.#held.push(run)
     })
   }
 
@@ -91,6 +118,7 @@ export class FakeNode {
 
   #end(): void {
     this.#life++
+    this.#held = undefined
     this.#world = undefined
   }
 
@@ -110,15 +138,19 @@ export class FakeNode {
     const after = (delay: Micros, run: () => void): HeapNode<() => void> | undefined =>
       life === this.#life ? this.after(delay, run) : undefined
     return {
-      now: () => EPOCH_MS + this.clockSkewMs + Math.floor(schedule.now / 1000),
-      monotonic: () => schedule.now / 1000,
+      now: () => EPOCH_MS + this.clockSkewMs + Math.floor((schedule.now / 1000) * this.clockRate),
+      monotonic: () => (schedule.now / 1000) * this.clockRate,
       after: (delay, run): Timer => {
-        const event = after(delay * 1000, () => {
+        let cancelled = false
+        const event = after((delay * 1000) / this.clockRate, () => {
+          // It may have been held while the process stood still.
+          if (cancelled) return
           this.trace('timer')
           run()
         })
         return {
           cancel: () => {
+            cancelled = true
             if (event !== undefined) schedule.cancel(event)
           },
         }

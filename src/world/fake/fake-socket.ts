@@ -202,7 +202,8 @@ export class FakeSocket implements Socket {
   /** On the way to the other side, behind everything that went there before. */
   #later(extra: Micros, run: () => void): void {
     const { schedule } = this.#network.simulation
-    this.#lastArrival = Math.max(this.#lastArrival, schedule.now + this.#network.latencyUs) + Math.ceil(extra)
+    this.#lastArrival =
+      Math.max(this.#lastArrival, schedule.now + this.#network.latencyUs(this.node, this.peer.node)) + Math.ceil(extra)
     schedule.after(this.#lastArrival - schedule.now, () => {
       // Cut while under way: the system sends it again until it arrives or someone gives up. What comes behind it waits,
       // though the way be free again: within a connection nothing overtakes.
@@ -252,6 +253,11 @@ export class FakeSocket implements Socket {
   #give(): void {
     const sink = this.#sink
     if (sink === undefined || this.#dead) return
+    if (this.node.paused) {
+      // The system keeps it until the process goes on.
+      this.#giveSoon()
+      return
+    }
     while (this.#inbox.length > 0 && !this.#paused && !this.#closed && !this.#ending) {
       const first = this.#inbox[0] as Uint8Array
       const space = sink.space()
@@ -274,7 +280,7 @@ export class FakeSocket implements Socket {
     this.#unread -= size
     if (this.#reading || this.#dead) return
     this.#reading = true
-    this.node.after(this.#network.latencyUs, () => {
+    this.node.after(this.#network.latencyUs(this.peer.node, this.node), () => {
       this.#reading = false
       this.pump()
     })

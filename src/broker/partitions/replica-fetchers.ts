@@ -48,6 +48,8 @@ const LOOK_AT_ALL_MS: Millis = 10_000
 const SETTLE_MS: Millis = 10
 const CONNECT_TIMEOUT_MS: Millis = 2000
 const RECONNECT_MS: Millis = 20
+/** A leader that is dead is none any more by then: this one lives, and is not where it says. */
+const UNREACHABLE_AFTER_MS: Millis = 15_000
 /** The largest answer that is taken: what was asked for, and one batch beyond it. */
 const ANSWER_BYTES_MAX = 512 * 1024 * 1024
 
@@ -205,6 +207,8 @@ class Lane {
   #planned = false
   #failures = 0
   #failedUntil: Millis = 0
+  #failingSince: Millis | undefined
+  #isComplainedOf = false
   #stopped = false
 
   constructor(leaderId: NodeId, number: number, options: ReplicaFetchersOptions, gather: () => boolean) {
@@ -301,7 +305,7 @@ class Lane {
     void this.#fetch(throttledMs).then(
       isAnswered => {
         this.#isFetching = false
-        if (isAnswered) this.#failures = 0
+        if (isAnswered) this.#reached()
         this.#next()
       },
       error => {
@@ -339,14 +343,36 @@ class Lane {
     else this.#deadline ??= this.#options.deadlines.after(SETTLE_MS, () => this.#fetchNow())
   }
 
+  /** Once, by the lane that is always there. */
+  #complain(reason: string): void {
+    if (this.#isComplainedOf || this.#number > 0) return
+    this.#isComplainedOf = true
+    const leader = this.#leaderId
+    this.#options.log.warn(
+      { leader, reason },
+      `broker ${leader} leads partitions that this broker follows, and cannot be fetched from (${reason}), so they are not replicated here. Check advertised.listeners of broker ${leader}, and the network between the two`,
+    )
+  }
+
+  #reached(): void {
+    this.#failures = 0
+    this.#failingSince = undefined
+    if (!this.#isComplainedOf) return
+    this.#isComplainedOf = false
+    this.#options.log.info({ leader: this.#leaderId }, `broker ${this.#leaderId} can be fetched from again`)
+  }
+
   #failed(error: ChannelError): void {
     if (this.#stopped) return
     const { log, world, terms } = this.#options
+    const now = world.clock.monotonic()
     this.#session.failed()
     log.debug({ leader: this.#leaderId, reason: error.message }, 'a leader cannot be fetched from; trying again')
+    this.#failingSince ??= now
+    if (now - this.#failingSince >= UNREACHABLE_AFTER_MS) this.#complain(error.message)
     const pauseMs = Math.min(RECONNECT_MS * 2 ** Math.min(this.#failures, 10), terms().backoffMs)
     this.#failures++
-    this.#failedUntil = world.clock.monotonic() + pauseMs
+    this.#failedUntil = now + pauseMs
     this.fetchSoon()
   }
 

@@ -53,6 +53,8 @@ const MAY_USE_NODE = [
   /^src\/sim\/main\.ts$/,
   /^src\/(?:main|start)\.ts$/,
   /^src\/start\//,
+  // What tests share.
+  /^src\/(?:.+\/)?testing\//,
 ]
 
 interface Source {

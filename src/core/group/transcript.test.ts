@@ -1,11 +1,9 @@
-import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import { ZERO_UUID } from '#base/uuid.ts'
 import { encodeToBuffer } from '#protocol/codec.ts'
 import { errorOf } from '#protocol/errors.ts'
 import { ConsumerProtocolSubscription } from '#protocol/records/consumer-protocol.ts'
+import { testTranscripts } from '../testing/transcripts.ts'
 import type { GroupCommand } from './commands.ts'
 import type { GroupConfig } from './config.ts'
 import { Harness, type Reaction } from './harness.test.ts'
@@ -28,6 +26,11 @@ import { Harness, type Reaction } from './harness.test.ts'
 class Script {
   harness = new Harness()
   #call = 0
+
+  /** Whatever was written can be read by the next to lead. */
+  end(): void {
+    this.harness.failOver()
+  }
 
   run(line: string): string {
     const [name = '', ...words] = line.split(/\s+/)
@@ -246,27 +249,4 @@ function printBytes(bytes: Buffer): string {
   return bytes.length > 100 ? `<${bytes.length} bytes>` : `<${bytes.toString('latin1')}>`
 }
 
-const folder = join(import.meta.dirname, 'testdata')
-
-for (const file of readdirSync(folder).filter(name => name.endsWith('.txt'))) {
-  test(`transcript ${file}`, () => {
-    const path = join(folder, file)
-    const script = new Script()
-    const written = readFileSync(path, 'utf8')
-    const rewritten = written
-      .split(/\n{2,}/)
-      .map(block => {
-        const lines = block.trim().split('\n')
-        const comments = lines.filter(line => line.startsWith('#'))
-        const rule = lines.indexOf('----')
-        const commands = (rule < 0 ? lines : lines.slice(0, rule)).filter(line => !line.startsWith('#') && line !== '')
-        if (commands.length === 0) return comments.join('\n')
-        const reaction = commands.map(command => script.run(command)).join('')
-        return [...comments, ...commands, '----', reaction.trimEnd()].join('\n').trimEnd()
-      })
-      .join('\n\n')
-    script.harness.failOver()
-    if (process.env.TIDEMARK_REWRITE === '1') writeFileSync(path, `${rewritten}\n`)
-    else assert.equal(`${rewritten}\n`, written)
-  })
-}
+testTranscripts(join(import.meta.dirname, 'testdata'), () => new Script())

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
+import { testTranscripts } from '../testing/transcripts.ts'
 import { ControllerHarness, dumpImage, testUuid, topicUuid } from './controller-harness.test.ts'
 import { MetadataImage } from './image.ts'
 import { decodeMetadataRecord, encodeMetadataRecord, type MetadataRecord } from './record.ts'
@@ -140,29 +140,7 @@ function isDefault(name: string, value: unknown): boolean {
   return value === null || value === false || value === 0 || value === '' || value === 'AAAAAAAAAAAAAAAAAAAAAA'
 }
 
-const folder = join(import.meta.dirname, 'testdata')
-
-for (const file of readdirSync(folder).filter(name => name.endsWith('.txt'))) {
-  test(`transcript ${file}`, () => {
-    const path = join(folder, file)
-    const script = new Script()
-    const written = readFileSync(path, 'utf8')
-    const rewritten = written
-      .split(/\n{2,}/)
-      .map(block => {
-        const lines = block.trim().split('\n')
-        const comments = lines.filter(line => line.startsWith('#'))
-        const rule = lines.indexOf('----')
-        const commands = (rule < 0 ? lines : lines.slice(0, rule)).filter(line => !line.startsWith('#') && line !== '')
-        if (commands.length === 0) return comments.join('\n')
-        const reaction = commands.map(command => script.run(command)).join('')
-        return [...comments, ...commands, '----', reaction.trimEnd()].join('\n').trimEnd()
-      })
-      .join('\n\n')
-    if (process.env['TIDEMARK_REWRITE'] === '1') writeFileSync(path, `${rewritten}\n`)
-    else assert.equal(`${rewritten}\n`, written)
-  })
-}
+testTranscripts(join(import.meta.dirname, 'testdata'), () => new Script())
 
 type Step = (harness: ControllerHarness) => void
 

@@ -1,7 +1,5 @@
-import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { testTranscripts } from '../testing/transcripts.ts'
 import { QuorumScript } from './testing/script.ts'
 
 /**
@@ -20,25 +18,4 @@ import { QuorumScript } from './testing/script.ts'
  *   vote ID [id= epoch= last= end= pre= to=]      begin-epoch, end-epoch ID [id= epoch=]
  *   add-voter, remove-voter, update-voter ID [id= directory= port= timeout= early=]     record-voters ID
  */
-const folder = join(import.meta.dirname, 'testdata', 'quorum')
-
-for (const file of readdirSync(folder).filter(name => name.endsWith('.txt'))) {
-  test(`transcript of a quorum: ${file}`, () => {
-    const path = join(folder, file)
-    const script = new QuorumScript()
-    const written = readFileSync(path, 'utf8')
-    const rewritten = written
-      .trim()
-      .split(/\n{2,}/)
-      .map(block => {
-        const lines = block.trim().split('\n')
-        const rule = lines.indexOf('----')
-        const head = rule < 0 ? lines : lines.slice(0, rule)
-        const reaction = head.filter(line => !line.startsWith('#')).map(command => script.run(command))
-        return [...head, '----', reaction.join('').trimEnd()].join('\n').trimEnd()
-      })
-      .join('\n\n')
-    if (process.env.TIDEMARK_REWRITE === '1') writeFileSync(path, `${rewritten}\n`)
-    else assert.equal(`${rewritten}\n`, written)
-  })
-}
+testTranscripts(join(import.meta.dirname, 'testdata', 'quorum'), () => new QuorumScript())

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import { ZERO_UUID } from '#base/uuid.ts'
 import { errorOf } from '#protocol/errors.ts'
+import { testTranscripts } from '../testing/transcripts.ts'
 import type { LogView, SnapshotId } from './log-view.ts'
 import { NO_QUORUM_STATE, type QuorumState, type ReplicaProgress, type Voter } from './quorum.ts'
 import { Raft, type RaftEffect, type RaftEvent } from './raft.ts'
@@ -179,25 +178,4 @@ function pairs(text: string | undefined, separator: string): [number, number][] 
     .map(pair => pair.split(separator).map(Number) as [number, number])
 }
 
-const folder = join(import.meta.dirname, 'testdata')
-
-for (const file of readdirSync(folder).filter(name => name.endsWith('.txt'))) {
-  test(`transcript ${file}`, () => {
-    const path = join(folder, file)
-    const script = new Script()
-    const written = readFileSync(path, 'utf8')
-    const rewritten = written
-      .trim()
-      .split(/\n{2,}/)
-      .map(block => {
-        const lines = block.trim().split('\n')
-        const rule = lines.indexOf('----')
-        const head = rule < 0 ? lines : lines.slice(0, rule)
-        const reaction = head.filter(line => !line.startsWith('#')).map(command => script.run(command))
-        return [...head, '----', reaction.join('').trimEnd()].join('\n').trimEnd()
-      })
-      .join('\n\n')
-    if (process.env.TIDEMARK_REWRITE === '1') writeFileSync(path, `${rewritten}\n`)
-    else assert.equal(`${rewritten}\n`, written)
-  })
-}
+testTranscripts(join(import.meta.dirname, 'testdata'), () => new Script())

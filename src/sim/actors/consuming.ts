@@ -39,7 +39,8 @@ export class Consuming {
   }
 
   async #live(): Promise<void> {
-    const { simulation, ledger, topics, pace } = this.#scene
+    const { simulation, ledger, topics } = this.#scene
+    const { pace } = this.#scene
     const random = this.#random
     const client = await dial(this.#scene, this.#node, random)
     const automatic = random.chance(0.3)
@@ -79,7 +80,7 @@ export class Consuming {
           if (owned.has(key)) next.set(key, { offset: record.offset + 1, deaths: ledger.deaths })
         }
         if (!automatic && (this.#scene.calm || random.chance(0.3))) await this.#commit(consumer, losses)
-        if (random.chance(0.3)) await simulation.wait(random.fraction() * 200 * pace)
+        if (random.chance(0.3)) await simulation.wait(random.fraction() * 200 * this.#scene.pace)
       }
       await consumer.close()
     } catch (error) {

@@ -47,7 +47,12 @@ export interface Scene {
 }
 
 /** A client of the node, as soon as it can be reached. */
-export async function dial(scene: Scene, from: FakeNode, random: SeededRandom): Promise<Client> {
+export async function dial(
+  scene: Scene,
+  from: FakeNode,
+  random: SeededRandom,
+  options: { readonly connectTimeoutMs?: Millis; readonly requestTimeoutMs?: Millis } = {},
+): Promise<Client> {
   for (;;) {
     try {
       return await connect({
@@ -57,6 +62,7 @@ export async function dial(scene: Scene, from: FakeNode, random: SeededRandom): 
         connectTimeoutMs: random.between(500, 5000),
         requestTimeoutMs: random.between(3000, 30_000),
         metadataMaxAgeMs: random.pick([2000, 30_000]),
+        ...options,
       })
     } catch (error) {
       if (!(error instanceof ClientError)) throw error

@@ -31,6 +31,8 @@ const RECOVERED_MS_MAX: Millis = 60_000
 const FAILOVER_MS_MAX: Millis = 3000
 /** When it falls silent it may have been the active controller: a new one is elected first, and gives all a session. */
 const SILENCE_MS_MAX: Millis = 6000
+/** A client that waits no longer for one who is silent. */
+const IMPATIENT = { connectTimeoutMs: 500, requestTimeoutMs: 1000 }
 const LOOKS_EVERY_MS: Millis = 100
 
 /**
@@ -59,7 +61,6 @@ class Play implements Scene, Serving {
   readonly ledger: NodeLedger
   readonly topics: readonly SceneTopic[]
   readonly groups: readonly string[]
-  readonly pace: number
   readonly silenced: (() => void)[] = []
   readonly unsure = false
   readonly #random: SeededRandom
@@ -85,7 +86,6 @@ class Play implements Scene, Serving {
     this.#random = random
     const plan = drawPlan(random)
     this.#plan = plan
-    this.pace = plan.pace
     this.ledger = new NodeLedger(plan.allSynced)
     this.topics = plan.topics
     this.groups = plan.groups
@@ -116,6 +116,10 @@ class Play implements Scene, Serving {
   }
 
   readonly fails = (error: unknown): void => this.#broken.reject(error)
+
+  get pace(): number {
+    return this.calm ? 1 : this.#plan.pace
+  }
 
   get servers() {
     return this.#members.filter(({ isBroker }) => isBroker).map(({ address }) => address)
@@ -288,7 +292,7 @@ class Play implements Scene, Serving {
   /** In a healthy cluster one node dies: whatever has enough replicas without it is written to again soon. */
   async #oneDies(): Promise<void> {
     const random = this.#random.fork()
-    const client = await dial(this, this.#observer, random)
+    const client = await dial(this, this.#observer, random, IMPATIENT)
     const member = random.pick(this.#members)
     const how = random.pick<Death>(['crash', 'stop', 'power-cut'])
     const { image } =

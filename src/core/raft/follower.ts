@@ -202,9 +202,9 @@ export class Follower extends Role {
   #truncate(epoch: Epoch, endOffset: Offset, now: Millis): boolean {
     const { replica } = this
     const own = replica.log.endOffsetForEpoch(epoch)
-    const end =
-      own === undefined ? replica.log.startOffset : Math.min(own.endOffset, own.epoch === epoch ? endOffset : NEVER)
-    if (epoch < 0 || endOffset < 0 || end >= replica.log.nextOffset) return this.#pause(now)
+    if (own === undefined || epoch < 0 || endOffset < 0) return this.#pause(now)
+    const end = own.epoch === epoch ? Math.min(own.endOffset, endOffset) : own.endOffset
+    if (end >= replica.log.nextOffset) return this.#pause(now)
     this.truncateTo(end)
     return true
   }

@@ -51,10 +51,13 @@ export class SimLog implements LogView {
     return this.snapshots.at(-1)?.id
   }
 
-  /** As Kafka's checkpoint of leader epochs: of an epoch before the first one that it knows, the end is where that begins. */
+  /**
+   * As Kafka's checkpoint of leader epochs: of an epoch before the first one that it knows, the end is where that begins;
+   * it knows nothing of epochs after the last.
+   */
   endOffsetForEpoch(epoch: Epoch): SnapshotId | undefined {
     const first = this.#epochs[0]
-    if (first === undefined) return undefined
+    if (first === undefined || epoch > this.lastEpoch) return undefined
     const index = this.#epochs.findLastIndex(each => each.epoch <= epoch)
     const found = this.#epochs[index]
     if (found === undefined) return { epoch, endOffset: first.start }

@@ -37,7 +37,7 @@ export class Content {
 
   #reach(size: number): void {
     if (size <= this.#bytes.length) return
-    const grown = new Uint8Array(Math.max(size, 2 * this.#bytes.length, 4096))
+    const grown = new Uint8Array(Math.max(size, 2 * this.#bytes.length, SECTOR_BYTES))
     grown.set(this.bytes)
     this.#bytes = grown
   }

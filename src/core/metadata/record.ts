@@ -88,6 +88,15 @@ export function recordVersion(type: MetadataRecordType, metadataVersion: number)
   return VERSIONS_BY_LEVEL[type]?.find(([level]) => metadataVersion >= level)?.[1] ?? 0
 }
 
+/** What a record has and what it says by default; the same for all, as nobody changes a record. */
+const FIELDS: ReadonlyMap<MetadataRecordType, readonly { readonly name: string; readonly byDefault: unknown }[]> =
+  new Map(
+    Object.entries(SCHEMAS).map(([type, { fields }]) => [
+      type as MetadataRecordType,
+      Object.entries(fields as Schema['fields']).map(([name, field]) => ({ name, byDefault: defaultOf(field) })),
+    ]),
+  )
+
 /** Makes a record of what is given; fields left out take their default. */
 export function metadataRecord<Type extends MetadataRecordType>(
   type: Type,
@@ -95,9 +104,9 @@ export function metadataRecord<Type extends MetadataRecordType>(
   value: InputOf<Schemas[Type]>,
 ): MetadataRecord {
   const filled: Record<string, unknown> = {}
-  for (const [name, field] of Object.entries(SCHEMAS[type].fields as Schema['fields'])) {
+  for (const { name, byDefault } of FIELDS.get(type) ?? []) {
     const given = (value as Record<string, unknown>)[name]
-    filled[name] = given === undefined ? defaultOf(field) : given
+    filled[name] = given === undefined ? byDefault : given
   }
   return { type, version: recordVersion(type, metadataVersion), value: filled } as MetadataRecord
 }

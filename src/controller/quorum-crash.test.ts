@@ -127,3 +127,42 @@ test(`a quorum that is troubled at any moment keeps what it acknowledged: ${SEED
   t.diagnostic(`${acknowledged} topics in ${SEEDS * ROUNDS} rounds`)
   assert.ok(acknowledged > SEEDS)
 })
+
+test('a voter whose metadata were deleted elects nobody until it has them again: what only it and the dead had is not lost', async () => {
+  const simulation = new Simulation(77)
+  const rig = new QuorumRig(simulation)
+  await simulation.run(
+    (async () => {
+      const founder = rig.add()
+      const first = await rig.start(founder)
+      const bootstrapServers = [{ host: founder.machine.host, port: 9093 }]
+      const behind = rig.add({ bootstrapServers, autoJoin: true })
+      const emptied = rig.add({ bootstrapServers, autoJoin: true })
+      for (const member of [behind, emptied]) await rig.start(member)
+      await rig.until(() => first.voters.length === 3, 'three vote')
+      await rig.caughtUp()
+      await rig.stop(behind)
+      const client = await Client.connect(simulation.node('broker').world, first.address)
+      client.clusterId = first.clusterId ?? ''
+      await client.register()
+      await client.heartbeat()
+      assert.equal((await client.createTopic('kept'))?.errorCode, 0)
+      for (const member of [founder, emptied]) rig.crash(member)
+      await emptied.machine.world.disk.remove('/data/__cluster_metadata-0')
+      founder.config = { bootstrapServers: [{ host: behind.machine.host, port: 9093 }] }
+      emptied.config = { ...emptied.config, bootstrapServers: founder.config.bootstrapServers ?? [] }
+      for (const member of [behind, emptied]) await rig.start(member)
+      await simulation.wait(30_000)
+      assert.deepEqual(
+        rig.running.map(({ isActive }) => isActive),
+        [false, false],
+      )
+      await rig.start(founder)
+      const active = await rig.active()
+      assert.notEqual(active.image?.topicByName('kept'), undefined)
+      await rig.caughtUp()
+      await rig.stopAll()
+    })(),
+    600_000,
+  )
+})

@@ -130,11 +130,11 @@ export class Replica {
   }
 
   /**
-   * False for a node that knows no cluster and remembers nothing: perhaps a voter whose disk was replaced. With its vote a
-   * log could win that lacks what it once acknowledged.
+   * False for a node that remembers nothing: perhaps a voter whose disk was replaced, or whose metadata were deleted. With
+   * its vote a log could win that lacks what it once acknowledged.
    */
   get hasPast(): boolean {
-    return this.options.founding !== true || !this.#isEmpty || this.epoch > 0
+    return !this.#isEmpty || this.epoch > 0
   }
 
   /** Whether nothing of the log is in motion and all of it outlives a crash. */

@@ -88,11 +88,6 @@ export function snapshotFooterRecord(): ControlRecord {
   return { type: 'snapshotFooter', value: encodeToBuffer(schemas.SnapshotFooterRecord, 0, { version: 0 }) }
 }
 
-/** Whether two voters are the same in all that is recorded of them. */
-export function sameVoter(a: Voter, b: Voter): boolean {
-  return Buffer.compare(votersRecord([a]).value, votersRecord([b]).value) === 0
-}
-
 export function soleVoter(id: NodeId, directoryId: Voter['directoryId'], endpoints: Voter['endpoints']): Voter {
   return { id, directoryId, endpoints, kraftVersion: KRAFT_VERSIONS }
 }

@@ -1,19 +1,12 @@
 import { assert } from '#base/assert.ts'
 import { type Epoch, GiB, type Millis, type Offset } from '#base/units.ts'
 import { METADATA_TOPIC_ID } from '#base/uuid.ts'
+import { foldBatch } from '#core/metadata/fold.ts'
 import { MetadataImage } from '#core/metadata/image.ts'
-import { decodeMetadataRecord, encodeMetadataRecord, type MetadataRecord } from '#core/metadata/record.ts'
+import { encodeMetadataRecord, type MetadataRecord } from '#core/metadata/record.ts'
 import type { LogView, SnapshotId } from '#core/raft/log-view.ts'
 import type { Voter } from '#core/raft/quorum.ts'
-import {
-  batchesOf,
-  checkCrc,
-  isControl,
-  lastOffset,
-  leaderEpoch,
-  maxTimestamp,
-  wholeBatchSize,
-} from '#records/batch.ts'
+import { batchesOf, checkCrc, isControl, lastOffset, maxTimestamp, wholeBatchSize } from '#records/batch.ts'
 import { BatchBuilder } from '#records/builder.ts'
 import { buildControlBatch, type ControlRecord } from '#records/control.ts'
 import { recordsOf } from '#records/records.ts'
@@ -422,22 +415,6 @@ export class MetadataLog implements LogView {
       this.#cache.close()
       await this.#snapshots.close()
     }
-  }
-}
-
-/** Folds the metadata records of one batch, those at or above `from`; with `offset` all of them as of that one. */
-export function foldBatch(
-  image: MetadataImage,
-  bytes: Buffer,
-  at: number,
-  where: { readonly from: Offset } | { readonly offset: Offset },
-): void {
-  if (isControl(bytes, at)) return
-  const epoch = leaderEpoch(bytes, at)
-  const from = 'from' in where ? where.from : -1
-  for (const { offset, value } of recordsOf(bytes, at)) {
-    if (value === null || offset < from) continue
-    image.apply(decodeMetadataRecord(value), 'offset' in where ? where.offset : offset, epoch)
   }
 }
 

@@ -1,10 +1,11 @@
 import { assert } from '#base/assert.ts'
 import { MiB, type Millis, type Offset } from '#base/units.ts'
+import { foldBatch } from '#core/metadata/fold.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
 import { batchesOf, lastOffset, maxTimestamp } from '#records/batch.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import { type Clock, type Logger, WorldError } from '#world/world.ts'
-import { type Folded, foldBatch, type MetadataLog } from './metadata-log.ts'
+import type { Folded, MetadataLog } from './metadata-log.ts'
 
 /** Batches that are not committed yet are kept for when they are; beyond this they are read from the disk again. */
 export const TAIL_BYTES_MAX = 64 * MiB

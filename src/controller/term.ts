@@ -68,10 +68,6 @@ export class Term {
     this.#machine = machine
   }
 
-  get pendingCount(): number {
-    return this.#pending.length
-  }
-
   /** Everything below is committed; -1 before this term has committed anything. */
   get highWatermark(): Offset {
     return this.#highWatermark

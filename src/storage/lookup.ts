@@ -1,6 +1,6 @@
 import type { Epoch, Millis, Offset } from '#base/units.ts'
 import { leaderEpoch, magic } from '#records/batch.ts'
-import { openRecords } from '#records/records.ts'
+import { firstAtOrAfter, openRecords } from '#records/records.ts'
 import type { Segment } from './segment.ts'
 
 export interface TimestampOffset {
@@ -36,12 +36,8 @@ export async function findTimestamp(
       if (walk.baseOffset >= endOffset) return undefined
       if (walk.maxTimestamp >= timestamp && walk.lastOffset >= from) {
         const { bytes, epoch } = await wholeBatch(segment, walk.position, walk.size)
-        const records = openRecords(bytes)
-        while (records.next()) {
-          if (records.timestamp < timestamp || records.offset < from) continue
-          if (records.offset >= endOffset) return undefined
-          return { timestamp: records.timestamp, offset: records.offset, leaderEpoch: epoch }
-        }
+        const found = firstAtOrAfter(bytes, 0, timestamp, from)
+        if (found !== undefined) return found.offset >= endOffset ? undefined : { ...found, leaderEpoch: epoch }
       }
       walk.advance()
     }

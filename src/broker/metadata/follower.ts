@@ -2,14 +2,13 @@ import { DecodeError } from '#base/bytes.ts'
 import type { Epoch, NodeId, Offset } from '#base/units.ts'
 import { METADATA_TOPIC_ID } from '#base/uuid.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
+import { foldBatch } from '#core/metadata/fold.ts'
 import { MetadataImage } from '#core/metadata/image.ts'
-import { decodeMetadataRecord } from '#core/metadata/record.ts'
 import { CLUSTER_METADATA_TOPIC } from '#core/metadata/topic-name.ts'
 import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
-import { baseOffset, batchesOf, isControl, lastOffset, leaderEpoch } from '#records/batch.ts'
-import { recordsOf } from '#records/records.ts'
+import { batchesOf, lastOffset, leaderEpoch } from '#records/batch.ts'
 import type { Clock, Logger } from '#world/world.ts'
 import type { ControllerLink } from './controller-link.ts'
 import type { Controllers } from './controllers.ts'
@@ -165,19 +164,11 @@ export class MetadataFollower {
     for (const at of batchesOf(records)) {
       // What is not committed may still change: it is fetched again.
       if (lastOffset(records, at) >= highWatermark) break
-      const epoch = leaderEpoch(records, at)
-      if (baseOffset(records, at) >= this.#fetchOffset || this.#fetchOffset === 0) this.#fold(records, at, epoch)
+      foldBatch(this.#image, records, at, { from: this.#fetchOffset })
       this.#fetchOffset = lastOffset(records, at) + 1
-      this.#lastEpoch = epoch
+      this.#lastEpoch = leaderEpoch(records, at)
     }
     await this.#act()
-  }
-
-  #fold(records: Buffer, at: number, epoch: Epoch): void {
-    if (isControl(records, at)) return
-    for (const { offset, value } of recordsOf(records, at)) {
-      if (value !== null && offset >= this.#fetchOffset) this.#image.apply(decodeMetadataRecord(value), offset, epoch)
-    }
   }
 
   /** The broker acts on what changed before anybody is told that it did. */
@@ -243,12 +234,7 @@ export class MetadataFollower {
     const snapshot = Buffer.concat(parts)
     const before = this.#image
     const image = new MetadataImage({ deltas: true })
-    for (const at of batchesOf(snapshot)) {
-      if (isControl(snapshot, at)) continue
-      for (const { value } of recordsOf(snapshot, at)) {
-        if (value !== null) image.apply(decodeMetadataRecord(value), endOffset - 1, epoch)
-      }
-    }
+    for (const at of batchesOf(snapshot)) foldBatch(image, snapshot, at, { offset: endOffset - 1 })
     this.#image = image
     this.#fetchOffset = endOffset
     this.#lastEpoch = epoch

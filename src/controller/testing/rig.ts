@@ -1,12 +1,11 @@
 import { METADATA_TOPIC_ID, ZERO_UUID } from '#base/uuid.ts'
 import { BrokerConfigs } from '#core/config/broker-configs.ts'
+import { foldBatch } from '#core/metadata/fold.ts'
 import { MetadataImage } from '#core/metadata/image.ts'
-import { decodeMetadataRecord } from '#core/metadata/record.ts'
 import { Channel } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import type { MessageOf } from '#protocol/schema.ts'
-import { batchesOf, isControl, leaderEpoch } from '#records/batch.ts'
-import { recordsOf } from '#records/records.ts'
+import { batchesOf, lastOffset, leaderEpoch } from '#records/batch.ts'
 import type { Address, World } from '#world/world.ts'
 import type { ClusterIdentity } from '../config.ts'
 import { Controller, type ControllerConfig } from '../controller.ts'
@@ -185,27 +184,18 @@ export class Client {
       const { snapshotId, records } = partition
       if (snapshotId.endOffset >= 0) {
         image = new MetadataImage()
-        foldInto(image, await this.fetchSnapshot(snapshotId), snapshotId.endOffset - 1)
+        const snapshot = await this.fetchSnapshot(snapshotId)
+        for (const at of batchesOf(snapshot)) foldBatch(image, snapshot, at, { offset: snapshotId.endOffset - 1 })
         offset = snapshotId.endOffset
         epoch = snapshotId.epoch
         continue
       }
       if (records === null || records.length === 0) return image
       for (const at of batchesOf(records)) {
+        foldBatch(image, records, at, { from: offset })
         epoch = leaderEpoch(records, at)
-        for (const record of recordsOf(records, at)) offset = record.offset + 1
+        offset = lastOffset(records, at) + 1
       }
-      foldInto(image, records)
-    }
-  }
-}
-
-export function foldInto(image: MetadataImage, bytes: Buffer, fixedOffset?: number): void {
-  for (const at of batchesOf(bytes)) {
-    if (isControl(bytes, at)) continue
-    const epoch = leaderEpoch(bytes, at)
-    for (const { offset, value } of recordsOf(bytes, at)) {
-      if (value !== null) image.apply(decodeMetadataRecord(value), fixedOffset ?? offset, epoch)
     }
   }
 }

@@ -129,10 +129,6 @@ export class InSyncReplicas {
     return this.#followers.length === 0
   }
 
-  get isAltering(): boolean {
-    return this.#pending !== undefined
-  }
-
   /** min.insync.replicas, but no more than there are replicas. */
   get minInSyncHere(): number {
     return Math.min(this.minInSync, this.#followers.length + 1)

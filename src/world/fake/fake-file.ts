@@ -65,10 +65,6 @@ export class Inode {
     return this.#settled + this.#changes.length
   }
 
-  get durableBytes(): Uint8Array {
-    return this.#durable.bytes
-  }
-
   write(bytes: Uint8Array, position: number): void {
     this.content.write(bytes, position)
     this.#changes.push({ kind: 'write', position, bytes: bytes.slice(), lost: false })

@@ -9,9 +9,9 @@ export interface CliDoors {
   readonly start: (args: readonly string[]) => Promise<number>
 }
 
-export const EXIT_OK = 0
-export const EXIT_FAILED = 1
-export const EXIT_USAGE = 2
+const EXIT_OK = 0
+const EXIT_FAILED = 1
+const EXIT_USAGE = 2
 
 interface CommandModule {
   readonly command: (program: Command, doors: CliDoors) => void

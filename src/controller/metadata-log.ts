@@ -23,7 +23,7 @@ import { buildSnapshotInTurns, isWholeSnapshot } from './metadata-snapshot.ts'
 import { QuorumHistory } from './quorum-history.ts'
 import { type IncomingSnapshot, type SnapshotFile, Snapshots } from './snapshots.ts'
 
-export const METADATA_FOLDER = '__cluster_metadata-0'
+const METADATA_FOLDER = '__cluster_metadata-0'
 
 /** Read and folded in one go: some tens of milliseconds. */
 const READ_BYTES = 1024 * 1024

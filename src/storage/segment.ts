@@ -14,7 +14,7 @@ import { decodeTxnIndex, encodeTxnIndex } from './txn-index.ts'
 
 export const LOG_SUFFIX = '.log'
 export const OFFSET_INDEX_SUFFIX = '.index'
-export const TIME_INDEX_SUFFIX = '.timeindex'
+const TIME_INDEX_SUFFIX = '.timeindex'
 export const TXN_INDEX_SUFFIX = '.txnindex'
 export const SEGMENT_SUFFIXES = [LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX] as const
 

@@ -3,7 +3,7 @@ import { crc32c } from '#records/crc.ts'
 import type { Disk, File } from '#world/world.ts'
 import { readText } from './files.ts'
 
-export const SYNCED_OFFSET_FILE = 'synced-offset'
+const SYNCED_OFFSET_FILE = 'synced-offset'
 
 const SLOT_BYTES = 32
 const SLOT = /^(\d{20}) ([0-9a-f]{8}) {2}\n$/

@@ -24,7 +24,7 @@ export interface AlterableResource {
 }
 
 /** IncrementalAlterConfigs' operations (KIP-339). */
-export const CONFIG_OPERATION = { SET: 0, DELETE: 1, APPEND: 2, SUBTRACT: 3 } as const
+const CONFIG_OPERATION = { SET: 0, DELETE: 1, APPEND: 2, SUBTRACT: 3 } as const
 export interface ConfigOperation {
   readonly name: string
   readonly operation: number

@@ -11,7 +11,7 @@ import type { PartitionTarget } from './partition-change.ts'
 import { LOST_DIRECTORY, MIGRATING_DIRECTORY, type PartitionImage, UNASSIGNED_DIRECTORY } from './partition-image.ts'
 
 export const METADATA_VERSION_DIRECTORIES = 17
-export const METADATA_VERSION_ELR = 23
+const METADATA_VERSION_ELR = 23
 export const METADATA_VERSION_CORDONED = 30
 
 export interface ControllerOptions {

@@ -119,7 +119,7 @@ function without(ids: readonly NodeId[], others: readonly NodeId[]): NodeId[] {
   return ids.filter(id => !others.includes(id))
 }
 
-export function isReassigning(partition: PartitionImage): boolean {
+function isReassigning(partition: PartitionImage): boolean {
   return partition.addingReplicas.length > 0 || partition.removingReplicas.length > 0
 }
 

@@ -84,7 +84,7 @@ const VERSIONS_BY_LEVEL: { readonly [Type in MetadataRecordType]?: readonly (rea
   ],
 }
 
-export function recordVersion(type: MetadataRecordType, metadataVersion: number): number {
+function recordVersion(type: MetadataRecordType, metadataVersion: number): number {
   return VERSIONS_BY_LEVEL[type]?.find(([level]) => metadataVersion >= level)?.[1] ?? 0
 }
 

@@ -45,7 +45,7 @@ function featureRecords(features: ReadonlyMap<string, FeatureRange>) {
   }))
 }
 
-export function brokerRecord(broker: BrokerImage, metadataVersion: number): MetadataRecord {
+function brokerRecord(broker: BrokerImage, metadataVersion: number): MetadataRecord {
   const { id, epoch, features, cordonedLogDirs, ...same } = broker
   return metadataRecord('RegisterBroker', metadataVersion, {
     ...same,
@@ -57,7 +57,7 @@ export function brokerRecord(broker: BrokerImage, metadataVersion: number): Meta
   })
 }
 
-export function controllerRecord(controller: ControllerImage, metadataVersion: number): MetadataRecord {
+function controllerRecord(controller: ControllerImage, metadataVersion: number): MetadataRecord {
   const { id, features, ...same } = controller
   return metadataRecord('RegisterController', metadataVersion, {
     ...same,

@@ -12,8 +12,10 @@ export interface DisturbOptions {
   readonly seed: number
   /** Asked after each fault, of whole rounds or not. */
   readonly until: (so: { readonly elapsedMs: number; readonly faults: number }) => boolean
-  /** Names of faults, in the order of a round; all of them by default. */
-  readonly faults?: readonly string[]
+  /** Names of the faults of a round. */
+  readonly faults: readonly string[]
+  /** Whether a round has them as they stand, not as they are drawn. */
+  readonly inOrder?: boolean
   readonly clients: readonly ClientName[]
   readonly python?: string | undefined
   readonly perSecond: number
@@ -176,7 +178,8 @@ export async function disturb(options: DisturbOptions): Promise<Disturbed> {
     const began = performance.now()
     let round: string[] = []
     for (let faults = 0; !options.until({ elapsedMs: performance.now() - began, faults }); faults++) {
-      if (round.length === 0) round = options.faults?.slice() ?? shuffled(Object.keys(FAULTS), random)
+      if (round.length === 0)
+        round = options.inOrder === true ? [...options.faults] : shuffled([...options.faults], random)
       const name = round.shift() ?? ''
       const fault = FAULTS[name]
       if (fault === undefined) throw new Error(`there is no fault "${name}"`)
@@ -203,7 +206,8 @@ export async function disturb(options: DisturbOptions): Promise<Disturbed> {
     return await judge(trial, longestGapMs, times, say)
   } finally {
     await trial?.abandon()
-    await cluster.remove()
+    if (process.env.FAULTS_KEEP === undefined) await cluster.remove()
+    else say(`kept: ${cluster.dir}`)
     disk?.remove()
   }
 }

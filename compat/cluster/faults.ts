@@ -1,11 +1,11 @@
 // Three nodes of ours in real processes, disturbed one way after the other while clients write and read:
 //
-//   node compat/cluster/faults.ts [--minutes 30] [--seed 1] [--rate 50] [--session 9000]
+//   node compat/cluster/faults.ts [--minutes 30] [--seed 1] [--rate 50] [--session 9000] [--only 'rolling|kill']
 //
 // Prints a line per fault, then how long each kind was felt and what the checker has counted. Exits with 1 when anything
 // that was acknowledged is lost, twice, or out of order.
 import { parseArgs } from 'node:util'
-import { clientsHere, disturb } from './disturb.ts'
+import { clientsHere, disturb, FAULTS } from './disturb.ts'
 
 const { values } = parseArgs({
   options: {
@@ -13,6 +13,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     rate: { type: 'string', default: '50' },
     session: { type: 'string', default: '9000' },
+    only: { type: 'string', default: '' },
   },
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
@@ -25,6 +26,7 @@ try {
   const { wrong } = await disturb({
     seed: Number(values.seed),
     until: ({ elapsedMs }) => elapsedMs >= Number(values.minutes) * 60_000,
+    faults: Object.keys(FAULTS).filter(name => new RegExp(values.only).test(name)),
     clients,
     python,
     perSecond: Number(values.rate),

@@ -15,6 +15,8 @@ export class Brokers {
   readonly #bootstrap: readonly Address[]
   #known: ReadonlyMap<NodeId, Address> = new Map()
   readonly #channels = new Map<string, Promise<Channel>>()
+  /** Addresses that did not answer in time when they were asked last, the latest one at the end. */
+  readonly #silent = new Set<string>()
   #closed = false
   #purposes = 0
 
@@ -59,10 +61,15 @@ export class Brokers {
     for (const key of this.#channels.keys()) if (key.endsWith(`/${purpose}`)) this.#drop(key)
   }
 
-  /** A connection to any broker: one that is open, a known one, or one of the bootstrap addresses, in this order. */
+  /**
+   * A connection to any broker: one that is open, a known one, or one of the bootstrap addresses, in this order; and before
+   * all those that were silent lately: a process that is stopped takes connections and answers nothing.
+   */
   async any(): Promise<Channel> {
-    for (const [key, channel] of this.#channels) {
-      if (key.endsWith('/')) return await channel.catch(() => this.#first())
+    for (const [key, opening] of this.#channels) {
+      if (!key.endsWith('/')) continue
+      const channel = await opening.catch(() => undefined)
+      if (channel?.open === true && !this.#silent.has(formatAddress(channel.address))) return channel
     }
     return await this.#first()
   }
@@ -87,7 +94,9 @@ export class Brokers {
       ...[...this.#known].map(([id, address]): [string, Address] => [`${id}/`, address]),
       ...this.#bootstrap.map((address): [string, Address] => [`bootstrap ${formatAddress(address)}/`, address]),
     ]
-    for (const [key, address] of places) {
+    const silent = [...this.#silent]
+    const patience = ([, address]: [string, Address]): number => silent.indexOf(formatAddress(address))
+    for (const [key, address] of places.sort((a, b) => patience(a) - patience(b))) {
       try {
         return await this.#open(key, address)
       } catch (error) {
@@ -112,7 +121,10 @@ export class Brokers {
     }
     opening.then(channel => {
       if (this.#closed) channel.close()
-      channel.whenClosed(forget)
+      channel.whenClosed(error => {
+        forget()
+        this.#heard(address, error)
+      })
     }, forget)
     return opening
   }
@@ -122,13 +134,23 @@ export class Brokers {
       const channel = await Channel.connect(this.#world, address, this.#options)
       try {
         await channel.negotiate()
+        this.#silent.delete(formatAddress(address))
       } catch (error) {
         channel.close()
         throw error
       }
       return channel
     } catch (error) {
-      throw error instanceof ChannelError ? clientError(error) : error
+      if (!(error instanceof ChannelError)) throw error
+      this.#heard(address, error)
+      throw clientError(error)
     }
+  }
+
+  #heard(address: Address, error: ChannelError): void {
+    const key = formatAddress(address)
+    if (error.code !== 'timed-out') return
+    this.#silent.delete(key)
+    this.#silent.add(key)
   }
 }

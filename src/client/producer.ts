@@ -18,6 +18,8 @@ const PRODUCE = { request: ProduceRequest, response: ProduceResponse }
 const INIT_PRODUCER_ID = { request: InitProducerIdRequest, response: InitProducerIdResponse }
 /** The last version that names topics by name. */
 const PRODUCE_BY_NAME_MAX = 12
+/** A broker that has waited for its followers for as long as it may says so; only one that says nothing is given up. */
+const ANSWER_GRACE_MS: Millis = 5000
 
 export interface ProducerOptions {
   /** all: every in-sync replica has it; 1: the leader has it; 0: nobody answers. */
@@ -324,7 +326,8 @@ export class Producer {
       for (const batch of batches) this.#settle(batch, { answered: true, errorCode: 0, baseOffset: -1 })
       return
     }
-    const answer = await channel.call(PRODUCE, version, body, { timeoutMs: requestTimeoutMs + 5000 })
+    const graceMs = Math.min(ANSWER_GRACE_MS, requestTimeoutMs / 2)
+    const answer = await channel.call(PRODUCE, version, body, { timeoutMs: requestTimeoutMs + graceMs })
     const answers = new Map<string, ProduceResponse['responses'][number]['partitionResponses'][number]>()
     const nameById = new Map(topics.map(({ name, topicId }) => [topicId, name]))
     for (const { name, topicId, partitionResponses } of answer.responses) {

@@ -1,72 +1,39 @@
 import type { NodeId } from '#base/units.ts'
-import { type Uuid, uuidFromRandom, ZERO_UUID } from '#base/uuid.ts'
+import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { FeatureRange, MetadataImage } from '#core/metadata/image.ts'
-import type { FetchAnswer, RaftFetch } from '#core/raft/messages.ts'
-import {
-  NO_QUORUM_STATE,
-  type QuorumState,
-  type ReplicaProgress,
-  type Voter,
-  type VoterEndpoint,
-} from '#core/raft/quorum.ts'
+import type { RaftFetch } from '#core/raft/messages.ts'
+import type { ReplicaProgress, Voter, VoterEndpoint } from '#core/raft/quorum.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
 import { MemoryBudget } from '#network/memory-budget.ts'
 import { Server } from '#network/server.ts'
 import type { Caller } from '#network/service.ts'
-import { ErrorCode } from '#protocol/errors.ts'
 import type { ControllerRegistrationRequest } from '#protocol/messages/controller-registration.ts'
 import { batchesOf, lastOffset } from '#records/batch.ts'
-import type { LogRange } from '#storage/log.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import { type Address, type Logger, type World, WorldError } from '#world/world.ts'
 import { ActiveController } from './active-controller.ts'
-import { type Bootstrap, readBootstrap } from './bootstrap.ts'
+import { type Beginning, type ControllerStart, readBeginning } from './beginning.ts'
 import { BrokerWatch } from './broker-watch.ts'
 import type { ControllerConfig } from './config.ts'
-import { LocalReaders } from './local-readers.ts'
-import { type Folded, MetadataLog, noteQuorum, type SnapshotState } from './metadata-log.ts'
+import type { MetadataLog, SnapshotState } from './metadata-log.ts'
 import { type AnswerTo, type AskedKind, type Question, Quorum } from './quorum.ts'
-import { QuorumError, refuseForeign, refuseLater, refuseToFound } from './quorum-error.ts'
+import { QuorumError, refuseLater } from './quorum-error.ts'
 import type { QuorumHistory } from './quorum-history.ts'
-import { readQuorumState, writeQuorumState } from './quorum-state.ts'
+import { type FetchedLog, Readers } from './readers.ts'
 import { Registration } from './registration.ts'
 import { controllerService } from './requests/index.ts'
 import { SnapshotTaker } from './snapshot-taker.ts'
 import type { SnapshotFile } from './snapshots.ts'
-import { Standby, TAIL_BYTES_MAX } from './standby.ts'
+import { Standby } from './standby.ts'
 import type { AnswerOf, CommandKind, CommandOf } from './term.ts'
 import { WakeUp } from './wake-up.ts'
 
 export type { ClusterIdentity, ControllerConfig } from './config.ts'
 
-export interface ControllerStart {
-  readonly world: World
-  readonly config: ControllerConfig
-  /** The log folder (metadata.log.dir), in which `__cluster_metadata-0` lies or is made. */
-  readonly folder: string
-  readonly log: Logger
-  /** Whether the node's log folders hold partitions, which only the metadata log describes. */
-  readonly partitionsThere?: boolean
-}
-
 const IDLE_MS = 600_000
 const UNBOUNDED = 2_147_483_647
-
-export interface FetchedLog {
-  readonly answer: FetchAnswer
-  /** From the offset that was asked for; undefined when there is nothing. */
-  readonly range: LogRange | undefined
-}
-
-/** What a controller begins with, read from its folder. */
-interface Found {
-  readonly log: MetadataLog
-  readonly folded: Folded
-  readonly state: QuorumState
-  readonly bootstrap: Bootstrap
-}
 
 /**
  * A controller: a member of the quorum or its observer, with its metadata log and its listener. One of them is active and
@@ -83,7 +50,7 @@ export class Controller {
   readonly #active: ActiveController
   readonly #watch: BrokerWatch
   readonly #registration: Registration
-  readonly #readers: LocalReaders
+  readonly #readers: Readers
   readonly #snapshots: SnapshotTaker
   readonly #wakeUp: WakeUp
   readonly #incarnationId: Uuid
@@ -91,8 +58,8 @@ export class Controller {
   #stopping: Promise<void> | undefined
   #settled: { resolve(): void; reject(error: unknown): void } | undefined
 
-  private constructor({ world, config, log: logger }: ControllerStart, found: Found) {
-    const { log, folded, state, bootstrap } = found
+  private constructor({ world, config, log: logger }: ControllerStart, beginning: Beginning) {
+    const { log, folded, state, bootstrap } = beginning
     const { clock } = world
     this.#world = world
     this.#config = config
@@ -145,7 +112,7 @@ export class Controller {
         control: appended => this.#active.control(appended),
       },
     })
-    this.#readers = new LocalReaders(log, this.#quorum, clock)
+    this.#readers = new Readers(config.nodeId, log, this.#quorum, clock)
     this.#watch = new BrokerWatch({
       world,
       nodeId: config.nodeId,
@@ -173,47 +140,13 @@ export class Controller {
    * unreadable.
    */
   static async start(start: ControllerStart): Promise<Controller> {
-    const { world, config, folder } = start
-    const { segmentBytes } = config
-    const log = await MetadataLog.open({
-      disk: world.disk,
-      clock: world.clock,
-      log: start.log,
-      folder,
-      ...(segmentBytes !== undefined && { segmentBytes }),
-      partitionsThere: start.partitionsThere ?? false,
-    })
-    let controller: Controller | undefined
+    const beginning = await readBeginning(start)
+    const controller = new Controller(start, beginning)
     try {
-      const [folded, state, bootstrap] = await Promise.all([
-        log.fold(0),
-        readQuorumState(world.disk, log.folder),
-        readBootstrap(
-          world.disk,
-          folder,
-          config.features ?? SUPPORTED_FEATURES,
-          config.configs.number('min.insync.replicas'),
-        ),
-      ])
-      const tail: Buffer[] = []
-      let tailBytes = 0
-      await log.readThrough(folded.endOffset, log.endOffset, bytes => {
-        for (const at of batchesOf(bytes)) noteQuorum(folded.history, bytes, at)
-        log.appendedBytes += bytes.length
-        tailBytes += bytes.length
-        if (tailBytes <= TAIL_BYTES_MAX) tail.push(bytes)
-      })
-      if (log.nextOffset === 0 && state !== NO_QUORUM_STATE) refuseToFound(config, state)
-      refuseForeign(config, folded.history)
-      // So that it is seen later that this folder belongs to a quorum, though it may not hold anything of it.
-      const joins = (config.bootstrapServers ?? []).length > 0
-      if (joins && state === NO_QUORUM_STATE) await writeQuorumState(world.disk, log.folder, state, 1, [])
-      controller = new Controller(start, { log, folded, state, bootstrap })
-      await controller.#stand(tail)
+      await controller.#stand(beginning.tail)
       return controller
     } catch (error) {
-      if (controller === undefined) await log.close()
-      else await controller.stop()
+      await controller.stop()
       throw error
     }
   }
@@ -365,12 +298,8 @@ export class Controller {
   }
 
   /** A Fetch of the metadata log: waits as long as there is nothing new and the fetch allows. */
-  async fetch(fetch: RaftFetch, maxBytes: number, caller: Caller): Promise<FetchedLog | undefined> {
-    // The ids of brokers are their own: this one is the broker of the same node, which tells no directory.
-    const isOwn = fetch.replicaId === this.nodeId && fetch.directoryId === ZERO_UUID
-    const read = (answer: FetchAnswer) => this.#read(fetch, maxBytes, answer)
-    if (isOwn) return await this.#readers.fetch(fetch, caller).then(read)
-    return await this.#quorum.ask<'fetch', Promise<FetchedLog>>({ kind: 'fetch', fetch }, caller, read)
+  fetch(fetch: RaftFetch, maxBytes: number, caller: Caller): Promise<FetchedLog | undefined> {
+    return this.#readers.fetch(fetch, maxBytes, caller)
   }
 
   findSnapshot(endOffset: number, epoch: number): SnapshotFile | undefined {
@@ -499,18 +428,6 @@ export class Controller {
     if (image === undefined || isLent || endOffset <= 0 || endOffset > this.highWatermark) return undefined
     const id = { endOffset, epoch: this.#log.epochBelow(endOffset) }
     return { id, image, lastTimestamp, ...this.#history.below(endOffset) }
-  }
-
-  async #read(fetch: RaftFetch, maxBytes: number, answer: FetchAnswer): Promise<FetchedLog> {
-    if (answer.errorCode !== 0 || answer.position.kind !== 'valid' || answer.upTo <= fetch.offset) {
-      return { answer, range: undefined }
-    }
-    try {
-      return { answer, range: await this.#log.read(fetch.offset, maxBytes, answer.upTo) }
-    } catch (error) {
-      if (!(error instanceof StorageError)) throw error
-      return { answer: { ...answer, errorCode: ErrorCode.KAFKA_STORAGE_ERROR }, range: undefined }
-    }
   }
 
   #tick(): void {

@@ -6,8 +6,9 @@ import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { FetchRequest, FetchResponse } from '#protocol/messages/fetch.ts'
 import type { InputOf } from '#protocol/schema.ts'
-import type { Controller, FetchedLog } from '../controller.ts'
+import type { Controller } from '../controller.ts'
 import { FETCH_BYTES_MAX } from '../exchange.ts'
+import type { FetchedLog } from '../readers.ts'
 
 /**
  * Fetch (1), versions 4-18, of the metadata log alone: how voters, brokers and observers follow it (KIP-595).

@@ -164,13 +164,17 @@ class SimChaos {
     const leader = this.#quorum.members.find(each => each.isLeader)
     const end = this.#quorum.truth.committed.length
     if (leader?.raft === undefined || leader.raft.highWatermark !== end) return
+    // A vote that the old disk remembered is for an epoch that is over.
+    if ((leader.term ?? 0) < member.stored.leaderEpoch) return
     if (leader.log.votersAt() === undefined && !this.#quorum.first.isStatic) return
     const { voters } = leader.raft
     // Whoever founded the cluster by a static list would found it again if nobody on the list remembered it.
     const remembers = ({ id }: Voter) => id !== member.id && (this.#quorum.members[id - 1]?.log.nextOffset ?? 0) > 0
     if (this.#quorum.first.isStatic && !this.#quorum.first.voters.some(remembers)) return
     const whole = voters.filter(voter =>
-      this.#quorum.members.some(each => each !== member && isVoter(voter, each) && each.log.durable >= end),
+      this.#quorum.members.some(
+        each => each !== member && isVoter(voter, each) && this.#quorum.truth.isHeldBy(each.log),
+      ),
     )
     const isLost = voters.some(voter => !this.#quorum.members.some(each => each !== member && isVoter(voter, each)))
     if (whole.length >= majorityOf(voters) && (!isLost || whole.length >= voters.length - 1))

@@ -37,6 +37,13 @@ export class Truth {
     }
   }
 
+  /** Whether this log has all that is committed, durably. */
+  isHeldBy(log: SimLog): boolean {
+    const end = this.committed.length
+    if (log.durable < end) return false
+    return log.startOffset >= end || log.at(end - 1)?.value === this.committed[end - 1]?.value
+  }
+
   commits(id: NodeId, from: Offset, to: Offset, log: SimLog): void {
     assert(to <= log.durable, `${id} commits ${to} and holds ${log.durable} durably`)
     for (let offset = Math.max(from, log.startOffset); offset < to; offset++) {

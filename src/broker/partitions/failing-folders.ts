@@ -7,6 +7,8 @@ import type { Partition } from './partition.ts'
 
 /** A disk that fails for so long is not taken to mend itself. */
 const GIVEN_UP_AFTER_MS: Millis = 30_000
+/** Where nothing fails all logs are looked at so rarely: there may be thousands, and who asks asks often. */
+const LOOK_EVERY_MS: Millis = 10_000
 
 /**
  * Which folders the cluster is told of as offline (KIP-858), so that others lead what lies there: those in which some log
@@ -17,6 +19,7 @@ export class FailingFolders {
   readonly #log: Logger
   readonly #since = new Map<Uuid, Millis>()
   readonly #givenUp = new Set<Uuid>()
+  #nextLook: Millis = Number.NEGATIVE_INFINITY
 
   constructor(folders: LogFolders, log: Logger) {
     this.#folders = folders
@@ -36,6 +39,8 @@ export class FailingFolders {
 
   /** Those that are given up, for good: the cluster takes a folder back when the broker starts again. */
   look(partitions: Iterable<Partition>, now: Millis): readonly Uuid[] {
+    if (this.#since.size === 0 && now < this.#nextLook) return [...this.#givenUp]
+    this.#nextLook = now + LOOK_EVERY_MS
     const failing = new Set<Uuid>()
     for (const { log } of partitions) {
       if (log.failure === undefined || isFull(log.failure)) continue

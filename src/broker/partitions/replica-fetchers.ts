@@ -43,7 +43,7 @@ const LANES_MAX = 3
  * Who is to be fetched for tells when its position changes, so that a fetch goes over those only; now and then over all, for
  * what happened to a log without anybody's telling.
  */
-const LOOK_AT_ALL_MS: Millis = 10_000
+const LOOK_AT_ALL_MS: Millis = 60_000
 /** Appends of one answer that take longer are not waited for. */
 const SETTLE_MS: Millis = 10
 const CONNECT_TIMEOUT_MS: Millis = 2000

@@ -17,6 +17,7 @@ import { ActiveController } from './active-controller.ts'
 import { type Beginning, type ControllerStart, readBeginning } from './beginning.ts'
 import { BrokerWatch } from './broker-watch.ts'
 import type { ControllerConfig } from './config.ts'
+import { Leaderless } from './leaderless.ts'
 import type { MetadataLog, SnapshotState } from './metadata-log.ts'
 import { type AnswerTo, type AskedKind, type Question, Quorum } from './quorum.ts'
 import { QuorumError, refuseLater } from './quorum-error.ts'
@@ -50,6 +51,7 @@ export class Controller {
   readonly #active: ActiveController
   readonly #watch: BrokerWatch
   readonly #registration: Registration
+  readonly #leaderless: Leaderless
   readonly #readers: Readers
   readonly #snapshots: SnapshotTaker
   readonly #wakeUp: WakeUp
@@ -91,6 +93,7 @@ export class Controller {
       host: {
         lead: lead => {
           this.#active.lead(lead)
+          this.#leaderless.found(config.nodeId)
           this.#readers.changed()
         },
         resign: () => {
@@ -100,6 +103,8 @@ export class Controller {
         follow: (leaderId, epoch) => {
           const news = leaderId < 0 ? 'no active controller is known' : 'this node follows the active controller'
           logger.info({ epoch, leaderId }, news)
+          if (leaderId < 0) this.#leaderless.lost()
+          else this.#leaderless.found(leaderId)
           this.#readers.changed()
           this.#registration.consider()
         },
@@ -130,6 +135,11 @@ export class Controller {
       request: () => this.#registrationRequest(),
       leader: () => (this.leaderId === config.nodeId ? -1 : this.leaderId),
       timeoutMs: this.#quorum.requestTimeoutMs,
+    })
+    this.#leaderless = new Leaderless({
+      clock,
+      logger,
+      voters: () => this.voters.map(({ id }) => ({ id, address: this.addressOf(id) })),
     })
     this.#wakeUp = new WakeUp(clock, () => this.#tick())
   }
@@ -314,6 +324,7 @@ export class Controller {
 
   async #stop(): Promise<void> {
     this.#registration.stop()
+    this.#leaderless.stop()
     await this.#quorum.stop()
     this.#wakeUp.stop()
     this.#watch.end()
@@ -367,6 +378,7 @@ export class Controller {
     }
     await this.#listen()
     if (!isAlone) {
+      this.#leaderless.lost()
       this.#quorum.start(this.endpoint)
       return
     }

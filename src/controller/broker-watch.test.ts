@@ -86,6 +86,28 @@ test('a broker that cannot be dialled and heartbeats on is not taken for dead a 
   })
 })
 
+test('a broker that could not be dialled for a while is seen to die once it can', async () => {
+  await simulated(6, async (rig, simulation) => {
+    const controller = await rig.start(rig.add())
+    const machine = simulation.node('broker')
+    const { client, listener } = await brokerOn(machine, controller)
+    await listener.close()
+    client.channel.close()
+    await rig.until(() => controller.image?.broker(ID)?.fenced === true, 'it is fenced', 200)
+    const again = await Client.connect(machine.world, controller.address)
+    again.brokerId = ID
+    again.epoch = client.epoch
+    await again.heartbeat()
+    await machine.world.network.listen({ host: machine.host, port: 9092 }, socket => socket.destroy())
+    await again.heartbeat()
+    assert.equal(controller.image?.broker(ID)?.fenced, false)
+    await simulation.wait(100)
+    machine.crash()
+    await rig.until(() => controller.image?.broker(ID)?.fenced === true, 'it is fenced again', 200)
+    await rig.stopAll()
+  })
+})
+
 test('a broker that dies together with the active controller is fenced by the next one at once', async () => {
   await simulated(4, async (rig, simulation) => {
     rig.addStatic(3)

@@ -1,6 +1,6 @@
 import type { Millis, NodeId, Offset } from '#base/units.ts'
 import type { BrokerImage, MetadataImage } from '#core/metadata/image.ts'
-import { Channel, ChannelError } from '#network/channel.ts'
+import { Channel, ChannelError, type ChannelErrorCode } from '#network/channel.ts'
 import type { Caller } from '#network/service.ts'
 import { inParallel } from '#storage/files.ts'
 import type { Address, Logger, World } from '#world/world.ts'
@@ -29,7 +29,8 @@ interface Watched {
 /**
  * Sees that a broker's process is gone before its session runs out: the connection of its heartbeats breaks, and dialling
  * its listener is refused. A dial that succeeds or is not answered says nothing; then the session decides. A broker that
- * heartbeats again after it was taken for dead listens where this node cannot see it, and is not dialled again.
+ * heartbeats again after it was taken for dead listens where this node cannot see it: a refusal says nothing until a dial
+ * has succeeded.
  */
 export class BrokerWatch {
   readonly #options: BrokerWatchOptions
@@ -37,6 +38,8 @@ export class BrokerWatch {
   /** By broker, the epoch that was taken for dead. */
   readonly #declared = new Map<NodeId, Offset>()
   readonly #unseen = new Map<NodeId, Offset>()
+  /** Brokers that are dialled to see whether they can be. */
+  readonly #lookingFor = new Set<NodeId>()
   /** Counts terms: what was asked in one is of no use in the next. */
   #term = 0
 
@@ -47,7 +50,10 @@ export class BrokerWatch {
   /** A broker registered or sent a heartbeat over this connection. */
   heard(brokerId: NodeId, brokerEpoch: Offset, caller: Caller): void {
     if (this.#options.image()?.broker(brokerId)?.epoch !== brokerEpoch) return
-    if (this.#declared.get(brokerId) === brokerEpoch) this.#unseen.set(brokerId, brokerEpoch)
+    if (this.#declared.get(brokerId) === brokerEpoch) {
+      this.#unseen.set(brokerId, brokerEpoch)
+      void this.#lookFor(brokerId, brokerEpoch)
+    }
     const before = this.#watched.get(brokerId)
     if (before?.callerId === caller.id && before.brokerEpoch === brokerEpoch) return
     before?.forget()
@@ -83,13 +89,27 @@ export class BrokerWatch {
     const address = broker === undefined ? undefined : this.#addressOf(broker)
     if (broker === undefined || address === undefined || this.#unseen.get(brokerId) === broker.epoch) return
     const term = this.#term
-    if (!(await this.#isRefused(address)) || term !== this.#term) return
+    if ((await this.#dial(address)) !== 'refused' || term !== this.#term) return
     // It may have come back by another connection, or as another process, meanwhile.
     if (this.#watched.has(brokerId) || this.#unfenced(brokerId)?.epoch !== broker.epoch) return
     this.#declared.set(brokerId, broker.epoch)
     const { logger, died } = this.#options
     logger.info({ brokerId, ...address }, 'a broker is fenced: its connection broke, and where it listened nobody does')
     died(brokerId, broker.epoch)
+  }
+
+  /** A network that was cut is whole again: from then on the broker can be seen to die. */
+  async #lookFor(brokerId: NodeId, brokerEpoch: Offset): Promise<void> {
+    const broker = this.#options.image()?.broker(brokerId)
+    const address = broker === undefined ? undefined : this.#addressOf(broker)
+    if (address === undefined || this.#lookingFor.has(brokerId)) return
+    const term = this.#term
+    this.#lookingFor.add(brokerId)
+    const isSeen = (await this.#dial(address)) === 'taken'
+    this.#lookingFor.delete(brokerId)
+    if (!isSeen || term !== this.#term || this.#unseen.get(brokerId) !== brokerEpoch) return
+    this.#unseen.delete(brokerId)
+    this.#declared.delete(brokerId)
   }
 
   #unfenced(id: NodeId): BrokerImage | undefined {
@@ -103,14 +123,14 @@ export class BrokerWatch {
     return found === undefined ? undefined : { host: found.host, port: found.port }
   }
 
-  async #isRefused(address: Address): Promise<boolean> {
+  async #dial(address: Address): Promise<'taken' | ChannelErrorCode> {
     try {
       const channel = await Channel.connect(this.#options.world, address, { connectTimeoutMs: DIAL_MS_MAX })
       channel.close()
-      return false
+      return 'taken'
     } catch (error) {
       if (!(error instanceof ChannelError)) throw error
-      return error.code === 'refused'
+      return error.code
     }
   }
 }

@@ -38,24 +38,38 @@ export async function check(
   client: Client,
   topic: string,
   partitions: number,
-  writers: readonly Writer[],
+  writers: readonly Written[],
 ): Promise<Verdict> {
+  const logs: Read[][] = []
+  for (let partition = 0; partition < partitions; partition++)
+    logs.push((await readAll(client, topic, partition)).map(({ offset, value }) => ({ offset, value: String(value) })))
+  return judge(logs, writers)
+}
+
+export interface Read {
+  readonly offset: number
+  readonly value: string
+}
+
+type Written = Pick<Writer, 'name' | 'stream' | 'acknowledged' | 'refused'>
+
+/** @param logs by partition, its records in the order in which they are served. */
+export function judge(logs: readonly (readonly Read[])[], writers: readonly Written[]): Verdict {
   const complaints = new Complaints()
   const places = new Map<string, { readonly partition: number; readonly offset: number }>()
   const found = new Map<number, number>()
-  for (let partition = 0; partition < partitions; partition++) {
+  for (const [partition, records] of logs.entries()) {
     const last = new Map<number, number>()
-    for (const { offset, value } of await readAll(client, topic, partition)) {
-      const text = String(value)
+    for (const { offset, value } of records) {
       const at = `${partition}@${offset}`
-      const before = places.get(text)
+      const before = places.get(value)
       if (before !== undefined)
-        complaints.add('there twice', `${text} at ${before.partition}@${before.offset} and ${at}`)
-      places.set(text, { partition, offset })
-      const [stream = -1, sequence = -1] = text.split('.').map(Number)
+        complaints.add('there twice', `${value} at ${before.partition}@${before.offset} and ${at}`)
+      places.set(value, { partition, offset })
+      const [stream = -1, sequence = -1] = value.split('.').map(Number)
       found.set(stream, (found.get(stream) ?? 0) + 1)
       const previous = last.get(stream) ?? -1
-      if (sequence <= previous) complaints.add('out of order', `${text} at ${at} after ${stream}.${previous}`)
+      if (sequence <= previous) complaints.add('out of order', `${value} at ${at} after ${stream}.${previous}`)
       last.set(stream, sequence)
     }
   }
@@ -79,7 +93,10 @@ export async function check(
 }
 
 /** Whether a group's members have seen every offset below the ends, each partition's from 0 on. */
-export function unseen(readers: readonly Reader[], ends: ReadonlyMap<number, number>): string[] {
+export function unseen(
+  readers: readonly Pick<Reader, 'group' | 'spans'>[],
+  ends: ReadonlyMap<number, number>,
+): string[] {
   const wrong: string[] = []
   for (const [partition, end] of ends) {
     const spans = readers.flatMap(({ spans: all }) => all.get(partition) ?? []).sort((a, b) => a[0] - b[0])

@@ -19,6 +19,8 @@ export interface DisturbOptions {
   readonly clients: readonly ClientName[]
   readonly python?: string | undefined
   readonly perSecond: number
+  /** No fault lasts longer than this and its least, in milliseconds; without it, each as its name says. */
+  readonly shortMs?: number
   readonly sessionTimeoutMs: number
   say(text: string): void
 }
@@ -35,6 +37,8 @@ interface Scene {
   readonly trial: Trial
   readonly disk: SmallDisk | undefined
   readonly random: SeededRandom
+  /** How long a fault lasts. */
+  lasting(least: number, most: number): number
 }
 
 /** Of the partitions' leaders, of those that lead the fewest, and of the controllers. */
@@ -53,17 +57,17 @@ async function other(scene: Scene): Promise<number> {
   return scene.random.pick(others)
 }
 
-async function crash({ cluster, random }: Scene, id: number): Promise<string> {
+async function crash({ cluster, lasting }: Scene, id: number): Promise<string> {
   await cluster.member(id).kill()
-  const awayMs = random.between(1_000, 5_000)
+  const awayMs = lasting(1_000, 5_000)
   await delay(awayMs)
   cluster.start(id)
   return `node ${id} for ${awayMs} ms`
 }
 
-async function freeze({ cluster, random }: Scene, id: number, least: number, most: number): Promise<string> {
+async function freeze({ cluster, lasting }: Scene, id: number, least: number, most: number): Promise<string> {
   cluster.member(id).signal('SIGSTOP')
-  const stillMs = random.between(least, most)
+  const stillMs = lasting(least, most)
   await delay(stillMs)
   cluster.member(id).signal('SIGCONT')
   return `node ${id} for ${stillMs} ms`
@@ -72,7 +76,7 @@ async function freeze({ cluster, random }: Scene, id: number, least: number, mos
 async function disconnect(scene: Scene, id: number, state: 'cut' | 'held', least: number, most: number) {
   const { links } = scene.cluster.member(id)
   for (const link of links) await link.be(state)
-  const awayMs = scene.random.between(least, most)
+  const awayMs = scene.lasting(least, most)
   await delay(awayMs)
   for (const link of links) await link.be('open')
   return `node ${id} for ${awayMs} ms`
@@ -110,10 +114,10 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     for (const link of links) link.delay(0)
     return `node ${id}, each way ${ms} ms`
   },
-  'a full disk for 5 to 15 s': async ({ disk, random }) => {
+  'a full disk for 5 to 15 s': async ({ disk, lasting }) => {
     if (disk === undefined) return undefined
     disk.leave(0)
-    const fullMs = random.between(5_000, 15_000)
+    const fullMs = lasting(5_000, 15_000)
     await delay(fullMs)
     disk.free()
     return `node 3 for ${fullMs} ms`
@@ -155,9 +159,11 @@ export async function clientsHere(): Promise<{ clients: ClientName[]; python: st
 }
 
 export async function disturb(options: DisturbOptions): Promise<Disturbed> {
-  const { seed, clients, python, perSecond, sessionTimeoutMs, say } = options
+  const { seed, clients, python, perSecond, shortMs, sessionTimeoutMs, say } = options
   const random = new SeededRandom(seed)
   const disk = withoutMount() === false ? new SmallDisk(DISK_BYTES) : undefined
+  const onExit = (): void => disk?.remove()
+  process.on('exit', onExit)
   const member = { kind: 'tidemark', roles: 'broker,controller' } as const
   const cluster = await MixedCluster.create({
     members: [member, member, disk === undefined ? member : { ...member, folder: disk.data }],
@@ -174,7 +180,8 @@ export async function disturb(options: DisturbOptions): Promise<Disturbed> {
     const load = { writers: clients, readers: clients, perSecond, python }
     trial = await Trial.begin(cluster, { topic: 'disturbed', placement, minIsr: 2, ...load })
     await trial.untilInSync()
-    const scene: Scene = { cluster, trial, disk, random }
+    const lasting = (least: number, most: number) => random.between(least, Math.min(most, least + (shortMs ?? most)))
+    const scene: Scene = { cluster, trial, disk, random, lasting }
     const began = performance.now()
     let round: string[] = []
     for (let faults = 0; !options.until({ elapsedMs: performance.now() - began, faults }); faults++) {
@@ -191,7 +198,7 @@ export async function disturb(options: DisturbOptions): Promise<Disturbed> {
       }
       await cluster.untilLive()
       await trial.untilInSync()
-      await trial.untilWritten(20)
+      await trial.untilWritten(2)
       const gaps = trial.gaps(from)
       const worst = Math.max(...Object.values(gaps))
       longestGapMs.set(name, Math.max(longestGapMs.get(name) ?? 0, worst))
@@ -203,16 +210,17 @@ export async function disturb(options: DisturbOptions): Promise<Disturbed> {
       await electLeaders(trial.client, 'preferred')
       await delay(1_000)
     }
-    return await judge(trial, longestGapMs, times, say)
+    return await summary(trial, longestGapMs, times, say)
   } finally {
     await trial?.abandon()
     if (process.env.FAULTS_KEEP === undefined) await cluster.remove()
     else say(`kept: ${cluster.dir}`)
+    process.off('exit', onExit)
     disk?.remove()
   }
 }
 
-async function judge(
+async function summary(
   trial: Trial,
   longestGapMs: ReadonlyMap<string, number>,
   times: ReadonlyMap<string, number>,

@@ -83,7 +83,7 @@ test('brokers and a controller of ours among those of Kafka: they hold replicas,
   const felt = async (what: string, act: () => Promise<void>) => {
     const from = Date.now()
     await act()
-    await trial.untilWritten(100)
+    await trial.untilWritten(10)
     told.push(`${what}: felt for ${JSON.stringify(trial.gaps(from))} ms`)
   }
   const back = async (...ids: number[]) => {
@@ -114,7 +114,7 @@ test('brokers and a controller of ours among those of Kafka: they hold replicas,
   await cluster.member(theirs).kill()
   cluster.start(follower)
   await cluster.untilLed(({ leaderId: now }) => now === 3)
-  await trial.untilWritten(100)
+  await trial.untilWritten(10)
   told.push(`kill -9 of two of three voters, one is back: felt for ${JSON.stringify(trial.gaps(from))} ms`)
   await back(theirs)
 
@@ -177,7 +177,7 @@ test('a cluster of Kafka is replaced by ours node by node, on the same folders a
     cluster.start(id)
     await cluster.untilLive()
     await trial.untilInSync()
-    await trial.untilWritten(100)
+    await trial.untilWritten(10)
     const took = ((Date.now() - from) / 1000).toFixed(1)
     told.push(`node ${id}: ${before} to ${kind} in ${took} s, felt for ${JSON.stringify(trial.gaps(from))} ms`)
   }
@@ -227,7 +227,7 @@ test('brokers of Kafka and ours under controllers of ours, one of which is kille
   const kill = async (id: number, what: string) => {
     const from = Date.now()
     await cluster.member(id).kill()
-    await trial.untilWritten(100)
+    await trial.untilWritten(10)
     told.push(`kill -9 of ${what}: felt for ${JSON.stringify(trial.gaps(from))} ms`)
     cluster.start(id)
     await cluster.untilLive()

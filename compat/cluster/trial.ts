@@ -76,24 +76,34 @@ export class Trial {
       else this.readers.push(await OwnReader.start(group, load))
     }
     this.#committer = await Committer.start('committed', topic, bootstrap)
-    await this.untilWritten(10, BEGIN_LIMIT_MS)
+    await this.untilWritten(1, BEGIN_LIMIT_MS)
   }
 
-  /** Until every writer was told of so many more records. */
+  /** Until every writer was told of so many more records of every partition. */
   async untilWritten(more: number, limitMs = SETTLE_LIMIT_MS): Promise<void> {
-    const wanted = this.writers.map(({ acknowledged }) => acknowledged.length + more)
+    const before = this.writers.map(writer => this.#counts(writer))
     await this.#cluster.during(
       eventually(
-        `${more} more records of every writer`,
+        `${more} more records of every writer in every partition`,
         async () => {
-          const behind = this.writers.filter(({ acknowledged }, index) => acknowledged.length < (wanted[index] ?? 0))
+          const behind = this.writers.filter((writer, index) => {
+            const now = this.#counts(writer)
+            return now.some((count, partition) => count < (before[index]?.[partition] ?? 0) + more)
+          })
           if (behind.length === 0) return true
-          const what = behind.map(each => `${each.name} ${each.acknowledged.length}, ${each.refused} refused`)
+          const what = behind.map(each => `${each.name} ${this.#counts(each)}, ${each.refused} refused`)
           throw new Error(`${what.join('; ')}; ${behind.map(each => each.lastRefusal ?? '').join('; ')}`)
         },
         limitMs,
       ),
     )
+  }
+
+  /** By partition. */
+  #counts({ acknowledged }: Writer): number[] {
+    const counts = this.options.placement.map(() => 0)
+    for (const { partition } of acknowledged) counts[partition] = (counts[partition] ?? 0) + 1
+    return counts
   }
 
   /** Until all replicas are in sync, led by the first of each where that is asked for. */

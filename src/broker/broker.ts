@@ -60,6 +60,8 @@ export interface Endpoint {
 
 const CATCH_UP_WAIT_MS = 5000
 const FORWARD_TIMEOUT_MS = 30_000
+/** An election takes less. Clients give up on a broker that does not answer in half a minute: before that they are told why. */
+const FORWARD_PATIENCE_MS = 15_000
 const LEAVE_TIMEOUT_MS = 10_000
 
 /** A broker: what its parts are, and how they hang together. */
@@ -293,7 +295,7 @@ export class Broker {
 
   /**
    * Sends a request on to the active controller and answers as it does. While there is none it waits for as long as the
-   * request may take, at most half a minute. `asksOnly`: it changes nothing.
+   * request may take, at most 15 seconds. `asksOnly`: it changes nothing.
    */
   async forward<Q extends Schema, R extends Schema>(
     api: Api<Q, R>,
@@ -304,7 +306,7 @@ export class Broker {
   ): Promise<InputOf<R>> {
     if (call.elements > REQUEST_ELEMENTS_MAX) return refused(ErrorCode.POLICY_VIOLATION)
     const { timeoutMs = FORWARD_TIMEOUT_MS } = request as { readonly timeoutMs?: Millis }
-    const patienceMs = asksOnly?.patienceMs ?? Math.min(timeoutMs, FORWARD_TIMEOUT_MS)
+    const patienceMs = asksOnly?.patienceMs ?? Math.min(timeoutMs, FORWARD_PATIENCE_MS)
     const { clock } = this.world
     const forwarding = { clock, patienceMs, timeoutMs: FORWARD_TIMEOUT_MS, asksOnly: asksOnly !== undefined }
     return await forwardInEnvelope(this.#link, api, call, request, forwarding, refused)

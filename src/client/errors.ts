@@ -50,14 +50,21 @@ const HINTS: Partial<Record<ErrorName, string>> = {
   KAFKA_STORAGE_ERROR: "see the broker's log: its disk is full or failing",
   UNSUPPORTED_VERSION: 'the broker is older or newer than this feature',
   MISMATCHED_ENDPOINT_TYPE: 'this is the port of a controller: give that of a broker',
+  NOT_CONTROLLER: 'a majority of the controllers that vote must run and reach each other: see the log of any node',
+  COORDINATOR_NOT_AVAILABLE: 'its partition of __consumer_offsets has no leader: see `tidemark cluster`',
   INVALID_RECORD: 'a compacted topic takes only records with a key',
 }
+
+/** Brokers pass on what only a controller can do, so this is what it means to a client. */
+const NO_CONTROLLER = 'no controller leads at the moment, or it cannot be reached'
 
 /** The error that a broker answered with, or undefined for code 0. `about` is what it concerns, such as `topic "a"`. */
 export function brokerError(errorCode: number, about: string, message?: string | null): ClientError | undefined {
   if (errorCode === 0) return undefined
   const known = errorOf(errorCode)
-  const text = message === null || message === undefined || message === '' ? known.message : message
+  const own = known.name === 'NOT_CONTROLLER' ? NO_CONTROLLER : known.message
+  const text =
+    message === null || message === undefined || message === '' || known.name === 'NOT_CONTROLLER' ? own : message
   const hint = HINTS[known.name]
   return new ClientError(known.name, `${about}: ${text}`, { errorCode, retriable: known.retriable, hint })
 }

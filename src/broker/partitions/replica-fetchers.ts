@@ -350,7 +350,7 @@ class Lane {
     const leader = this.#leaderId
     this.#options.log.warn(
       { leader, reason },
-      `broker ${leader} leads partitions that this broker follows, and cannot be fetched from (${reason}), so they are not replicated here. Check advertised.listeners of broker ${leader}, and the network between the two`,
+      `broker ${leader} leads partitions that this broker follows, and cannot be fetched from (${reason}), so they are not replicated here. Check that broker ${leader} runs, its advertised.listeners, and the network between the two`,
     )
   }
 

@@ -111,24 +111,32 @@ async function mustBeEmpty(client: Client, id: number): Promise<void> {
 
 interface Overview {
   readonly description: ClusterDescription
-  /** Undefined where the cluster does not tell. */
+  /** Undefined where the cluster does not tell, or nobody leads. */
   readonly quorum: QuorumDescription | undefined
+  readonly isLeaderless: boolean
   readonly health: ClusterHealth
   readonly reassignments: readonly Reassignment[] | undefined
 }
 
+/** An election takes less. */
+const LEADERLESS_AFTER_MS = 5000
+
 async function overview(client: Client): Promise<Overview> {
   const description = await describeCluster(client)
-  const [quorum, topics, reassignments] = await Promise.all([
-    describeQuorum(client).catch(untold),
+  let isLeaderless = false
+  const [quorum, topics] = await Promise.all([
+    describeQuorum(client, { timeoutMs: LEADERLESS_AFTER_MS }).catch((error: unknown) => {
+      isLeaderless = error instanceof ClientError && error.code === 'NOT_CONTROLLER'
+      return untold(error)
+    }),
     listTopics(client),
-    listReassignments(client).catch(untold),
   ])
+  const reassignments = isLeaderless ? undefined : await listReassignments(client).catch(untold)
   const names = topics.map(({ name }) => name)
   const settings = await topicSettings(client, names, ['min.insync.replicas'])
   const minInSync = new Map<string, number>()
   for (const [name, values] of settings) minInSync.set(name, Number(values.get('min.insync.replicas') ?? 1))
-  return { description, quorum, health: healthOf(topics, minInSync, reassignments), reassignments }
+  return { description, quorum, isLeaderless, health: healthOf(topics, minInSync, reassignments), reassignments }
 }
 
 /** An older cluster, or one that is in trouble, is described without it. */
@@ -168,8 +176,8 @@ function nodesOf({ description, quorum, health }: Overview): ClusterNode[] {
 }
 
 /** The active controller; what a broker names as such may be any broker. */
-function controllerOf({ description, quorum }: Overview): number {
-  return quorum?.leaderId ?? description.controllerId
+function controllerOf({ description, quorum, isLeaderless }: Overview): number {
+  return isLeaderless ? -1 : (quorum?.leaderId ?? description.controllerId)
 }
 
 function asJson(found: Overview): object {
@@ -212,6 +220,12 @@ function show(found: Overview): void {
     print('')
     print(`quorum: leader ${quorum.leaderId}, epoch ${quorum.leaderEpoch}, committed to ${quorum.highWatermark}`)
     print(quorumTable(quorum))
+  }
+  if (found.isLeaderless) {
+    print('')
+    print(
+      'quorum: no controller leads, so this is what was known last; a majority of the voters must run and reach each other',
+    )
   }
   print('')
   const states = [

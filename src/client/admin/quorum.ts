@@ -36,13 +36,17 @@ export interface QuorumDescription {
   readonly nodes: readonly { readonly id: NodeId; readonly listeners: readonly Listener[] }[]
 }
 
-/** The metadata log's leader and how far everybody else is (KIP-595, KIP-836). */
-export async function describeQuorum(client: Client): Promise<QuorumDescription> {
+/** The metadata log's leader and how far everybody else is (KIP-595, KIP-836). Rejects with NOT_CONTROLLER while none leads. */
+export async function describeQuorum(
+  client: Client,
+  options: { readonly timeoutMs?: Millis } = {},
+): Promise<QuorumDescription> {
   const answer = await client.ask(
     'any',
     DESCRIBE_QUORUM,
     { topics: [{ topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] }] },
     {
+      ...options,
       check: ({ errorCode, errorMessage, topics }) => {
         throwIfError(errorCode, 'the quorum', errorMessage)
         const partition = topics[0]?.partitions[0]

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { connect, createServer, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -10,6 +10,7 @@ import { ZERO_UUID } from '#base/uuid.ts'
 import { API, type Api } from '#protocol/apis.ts'
 import { encodeRequestFrame } from '#protocol/frames.ts'
 import { type Field, type Fields, includesVersion } from '#protocol/schema.ts'
+import { freePort } from '../compat/processes.ts'
 
 /**
  * How long the largest requests that a socket can send keep a node from everybody else:
@@ -155,13 +156,6 @@ function* asks(): Generator<Ask> {
   }
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
 
 async function dial(port: number): Promise<Socket> {
   for (let attempt = 0; ; attempt++) {

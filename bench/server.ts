@@ -2,18 +2,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, openSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { API } from '#protocol/apis.ts'
+import { end, freePort, isFree, peer, root, type ServerKind } from '../compat/processes.ts'
 import { Connection } from './connection.ts'
 
-export const root: string = dirname(dirname(fileURLToPath(import.meta.url)))
-export const peer: string = join(root, '..', 'shared', 'peer')
-
-export type ServerKind = 'tidemark' | 'kafka'
+export { peer, root, type ServerKind } from '../compat/processes.ts'
 
 /** How our program is run: from source, as `npm start` does, or as the package that others install. */
 export type From = 'source' | 'package'
@@ -43,6 +39,7 @@ function portOf({ id, base }: Pick<Member, 'id' | 'base'>): number {
 /** Until it answers, and until it has gone after SIGTERM, in milliseconds. */
 const START_LIMIT_MS = { tidemark: 60_000, kafka: 120_000 }
 const STOP_LIMIT_MS = { tidemark: 20_000, kafka: 60_000 }
+const KILL_LIMIT_MS = 5_000
 
 /** The kernel counts processor time in these (USER_HZ, 100 on every Linux). */
 const TICKS_PER_SECOND = 100
@@ -128,13 +125,7 @@ export class Server {
     if (child === undefined) return 0
     this.#wanted = false
     const began = performance.now()
-    if (child.exitCode === null && child.signalCode === null) {
-      const gone = new Promise(resolve => child.once('exit', resolve))
-      child.kill('SIGTERM')
-      const limit = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS[this.kind])
-      await gone
-      clearTimeout(limit)
-    }
+    await end(child, 'SIGTERM', STOP_LIMIT_MS[this.kind])
     this.#child = undefined
     return performance.now() - began
   }
@@ -144,10 +135,7 @@ export class Server {
     const child = this.#running
     this.#child = undefined
     this.#wanted = false
-    if (child.exitCode !== null || child.signalCode !== null) return
-    const gone = new Promise(resolve => child.once('exit', resolve))
-    child.kill('SIGKILL')
-    await gone
+    await end(child, 'SIGKILL', KILL_LIMIT_MS)
   }
 
   /** Ends it, whatever it does, and removes its data. */
@@ -155,11 +143,7 @@ export class Server {
     const child = this.#child
     this.#child = undefined
     this.#wanted = false
-    if (child !== undefined && child.exitCode === null && child.signalCode === null) {
-      const gone = new Promise(resolve => child.once('exit', resolve))
-      child.kill('SIGKILL')
-      await gone
-    }
+    if (child !== undefined) await end(child, 'SIGKILL', KILL_LIMIT_MS)
     process.off('exit', this.#onExit)
     await rm(this.#dir, { recursive: true, force: true, maxRetries: 3 })
   }
@@ -234,14 +218,6 @@ async function answersMetadata(port: number): Promise<boolean> {
   }
 }
 
-/** A port whose successor is free as well: Kafka's controller takes it. Below the ports that clients are given. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 21_000 + Math.floor(Math.random() * 10_000)
-    if ((await isFree(port)) && (await isFree(port + 1))) return port
-  }
-}
-
 /**
  * A base for a cluster of so many nodes. All of its ports lie below those that the system gives to clients, which begin
  * at 32,768.
@@ -253,12 +229,4 @@ export async function freeBase(count: number): Promise<number> {
     const free = await Promise.all(ports.flatMap(port => [isFree(port), isFree(port + 1)]))
     if (free.every(Boolean)) return base
   }
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise(resolve => {
-    const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
 }

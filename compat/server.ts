@@ -2,16 +2,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { end, freePort, peer, root, type ServerKind } from './processes.ts'
 
-export const root: string = dirname(dirname(fileURLToPath(import.meta.url)))
-export const peer: string = join(root, '..', 'shared', 'peer')
+export { peer, root, type ServerKind } from './processes.ts'
 
-export type ServerKind = 'tidemark' | 'kafka'
 export type Settings = Readonly<Record<string, string>>
 
 /** Settings that both understand; short waits, so that a run does not consist of waiting. */
@@ -129,16 +127,7 @@ export class Server {
   async #end(signal: NodeJS.Signals, limitMs: number): Promise<number | string> {
     const child = this.#child
     this.#child = undefined
-    if (child === undefined) return 0
-    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode ?? child.signalCode ?? 0
-    const gone = new Promise<number | string>(resolve =>
-      child.once('exit', (code, by) => resolve(code ?? by ?? 'no exit code')),
-    )
-    child.kill(signal)
-    const limit = setTimeout(() => child.kill('SIGKILL'), limitMs)
-    const result = await gone
-    clearTimeout(limit)
-    return result
+    return child === undefined ? 0 : await end(child, signal, limitMs)
   }
 }
 
@@ -153,22 +142,6 @@ function kafkaCommand(dir: string, more: Settings): string[] {
   const settings = { ...SETTINGS, 'broker.session.timeout.ms': '4000', 'broker.heartbeat.interval.ms': '500', ...more }
   const properties = Object.entries(settings).map(([key, value]) => `${key}=${value}`)
   return [join(peer, 'broker'), dir, '1', '1', ...properties]
-}
-
-/** A port whose successor is free as well: the peer's controller takes it. Below the ports that clients are given. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 21_000 + Math.floor(Math.random() * 10_000)
-    if ((await isFree(port)) && (await isFree(port + 1))) return port
-  }
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise(resolve => {
-    const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
 }
 
 /** ApiVersions v0, correlation id 1, no client id: the question that every server answers first. */

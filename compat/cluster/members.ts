@@ -9,10 +9,9 @@ import { type Client, connect } from '../../src/client/client.ts'
 import { type ApiPair, Channel } from '../../src/network/channel.ts'
 import { API } from '../../src/protocol/apis.ts'
 import type { InputOf, MessageOf, Schema } from '../../src/protocol/schema.ts'
+import { end, eventually, freePort, peer, root, type ServerKind } from '../processes.ts'
 import { world } from '../reliability/rig.ts'
-import { freePort, peer, root, type ServerKind } from '../server.ts'
 import { Link } from './link.ts'
-import { eventually } from './nodes.ts'
 
 export type Roles = 'broker' | 'controller' | 'broker,controller'
 
@@ -160,18 +159,12 @@ export class Member {
 
   async #end(signal: NodeJS.Signals, limitMs: number): Promise<number | string> {
     const child = this.#child
+    const { isRunning } = this
     this.#child = undefined
-    if (child === undefined) return 0
-    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode ?? child.signalCode ?? 0
-    const gone = new Promise<number | string>(resolve =>
-      child.once('exit', (code, by) => resolve(code ?? by ?? 'no exit code')),
-    )
+    if (child === undefined || !isRunning) return child?.exitCode ?? child?.signalCode ?? 0
     // A port of a process that is gone refuses at once: whoever looks whether it lives must not find the proxy.
     if (signal === 'SIGKILL') await Promise.all(this.links.map(link => link.refuse()))
-    child.kill(signal)
-    const limit = setTimeout(() => child.kill('SIGKILL'), limitMs)
-    const result = await gone
-    clearTimeout(limit)
+    const result = await end(child, signal, limitMs)
     await Promise.all(this.links.map(link => link.be('cut')))
     return result
   }

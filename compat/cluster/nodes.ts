@@ -4,8 +4,9 @@ import { openSync, readFileSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
-import { freePort, root } from '../server.ts'
+import { end, freePort, root } from '../processes.ts'
+
+export { eventually } from '../processes.ts'
 
 export interface ClusterNode {
   readonly id: number
@@ -13,7 +14,7 @@ export interface ClusterNode {
   readonly folder: string
 }
 
-/** How long whatever is waited for may take, in milliseconds. */
+/** How long a node may take to stop, in milliseconds. */
 const LIMIT_MS = 30_000
 
 export class Nodes {
@@ -91,32 +92,12 @@ export class Nodes {
   async stop(id: number, signal: NodeJS.Signals): Promise<void> {
     const child = this.#running.get(id)
     if (child === undefined) return
-    const gone = new Promise(resolve => child.once('exit', resolve))
-    child.kill(signal)
-    const limit = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
-    await gone
-    clearTimeout(limit)
+    await end(child, signal, LIMIT_MS)
   }
 
   async remove(): Promise<void> {
     await Promise.all(this.#nodes.map(({ id }) => this.stop(id, 'SIGKILL')))
     process.off('exit', this.#onExit)
     await rm(this.#dir, { recursive: true, force: true })
-  }
-}
-
-/** Asks again until it holds; what is thrown meanwhile counts as not yet. */
-export async function eventually(what: string, holds: () => Promise<boolean>, limitMs = LIMIT_MS): Promise<void> {
-  const end = performance.now() + limitMs
-  let last: unknown
-  for (;;) {
-    try {
-      if (await holds()) return
-      last = undefined
-    } catch (error) {
-      last = error
-    }
-    if (performance.now() > end) throw new Error(`${what}: not after ${limitMs / 1000} s`, { cause: last })
-    await delay(100)
   }
 }

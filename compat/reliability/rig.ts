@@ -12,7 +12,10 @@ import { Channel } from '../../src/network/channel.ts'
 import { realClock } from '../../src/world/real/clock.ts'
 import { realNetwork } from '../../src/world/real/network.ts'
 import { realRandom } from '../../src/world/real/random.ts'
-import { peer, runs, type Server } from '../server.ts'
+import { peer } from '../processes.ts'
+import { runs, type Server } from '../server.ts'
+
+export { eventually } from '../processes.ts'
 
 export const world = { clock: realClock, network: realNetwork, random: realRandom }
 
@@ -90,19 +93,6 @@ export function logLines(server: Server): { level: number; msg: string; [field: 
     .split('\n')
     .filter(line => line.startsWith('{'))
     .map(line => JSON.parse(line))
-}
-
-/** Where a condition comes true by waiting, such as the line that a server logs in its own time. */
-export async function eventually(
-  what: string,
-  holds: () => boolean | Promise<boolean>,
-  limitMs = 15_000,
-): Promise<void> {
-  const until = performance.now() + limitMs
-  while (!(await holds())) {
-    assert.ok(performance.now() < until, `not within ${limitMs} ms: ${what}`)
-    await new Promise(resolve => setTimeout(resolve, 25))
-  }
 }
 
 /** Kafka's tools in a small heap. */

@@ -156,7 +156,6 @@ function* asks(): Generator<Ask> {
   }
 }
 
-
 async function dial(port: number): Promise<Socket> {
   for (let attempt = 0; ; attempt++) {
     const socket = connect(port, '127.0.0.1')

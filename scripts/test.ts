@@ -36,11 +36,12 @@ interface Stage {
   readonly perform: (outcome: Outcome, limitMs: number) => Promise<void>
 }
 
-type Kind = 'unit' | 'simulation' | 'oracle'
+type Kind = 'unit' | 'simulation' | 'oracle' | 'cluster'
 
 /** Test files that start servers, or ask a real Kafka, are told by where they are and what they read. */
 function kindOf(path: string): Kind {
   if (relative(root, path).startsWith(join('src', 'sim'))) return 'simulation'
+  if (relative(root, path).startsWith(join('compat', 'cluster'))) return 'cluster'
   if (relative(root, path).startsWith('compat')) return 'oracle'
   return /shared\/peer/.test(readFileSync(path, 'utf8')) ? 'oracle' : 'unit'
 }
@@ -114,6 +115,12 @@ const STAGES: readonly Stage[] = [
       if (missing !== undefined) outcome.skips.push({ name: 'the same calls to both', why: missing })
       else await program(outcome, limitMs, 'the same calls to both', process.execPath, [differential])
     },
+  },
+  {
+    name: 'cluster',
+    what: 'nodes in processes of their own: faults, commands, and Kafka among them',
+    limitMs: 360_000,
+    perform: (outcome, limitMs) => tests(outcome, limitMs, testFiles('cluster')),
   },
   {
     name: 'compat',

@@ -1,4 +1,6 @@
+import { hostPort } from '#base/host-port.ts'
 import { VERSION } from '#base/version.ts'
+import { meansAnyAddress } from '#core/config/listeners.ts'
 import type { ServerConfig } from '#core/config/server.ts'
 import { realWorld } from '#world/real/real.ts'
 import type { Address, World } from '#world/world.ts'
@@ -109,7 +111,7 @@ function tellUp(world: World, { log }: StartPlan, { logDirs }: ServerConfig, run
       clusterId,
       ...(nodeIds.length === 1 ? { nodeId: nodeIds[0] } : { nodeIds }),
       listeners: running.listeners.map(
-        ({ name, address: { host, port } }) => `${name === undefined ? '' : `${name}://`}${host}:${port}`,
+        ({ name, address }) => `${name === undefined ? '' : `${name}://`}${hostPort(address)}`,
       ),
       logDirs,
       tookMs: Math.round(process.uptime() * 1000),
@@ -121,10 +123,7 @@ function tellUp(world: World, { log }: StartPlan, { logDirs }: ServerConfig, run
 function welcome({ nodeIds, clusterId, listeners }: Running, logDirs: readonly string[]): string {
   const at = listeners
     .filter(({ forControllers }) => !forControllers)
-    .map(
-      ({ address: { host, port } }) =>
-        `${host === '' || host === '::' || host === '0.0.0.0' ? 'localhost' : host}:${port}`,
-    )
+    .map(({ address: { host, port } }) => hostPort({ host: meansAnyAddress(host) ? 'localhost' : host, port }))
   const [first] = at
   const elsewhere = first === 'localhost:9092' ? '' : ` --bootstrap ${first}`
   // Who runs a checkout has no `tidemark` to call.
@@ -136,7 +135,7 @@ function welcome({ nodeIds, clusterId, listeners }: Running, logDirs: readonly s
   if (first === undefined) {
     // A controller alone serves no clients.
     lines.push(
-      `  listens   ${listeners.map(({ address: { host, port } }) => `${host}:${port}`).join(', ')}, for controllers and brokers`,
+      `  listens   ${listeners.map(({ address }) => hostPort(address)).join(', ')}, for controllers and brokers`,
     )
     lines.push(`  data      ${logDirs.join(', ')}`)
   } else {

@@ -1,5 +1,6 @@
+import { hostPort } from '#base/host-port.ts'
 import type { NodeId } from '#base/units.ts'
-import { Channel, ChannelError, type ChannelOptions, formatAddress } from '#network/channel.ts'
+import { Channel, ChannelError, type ChannelOptions } from '#network/channel.ts'
 import type { Address } from '#world/world.ts'
 import type { ClientWorld } from './client.ts'
 import { ClientError, clientError } from './errors.ts'
@@ -69,7 +70,7 @@ export class Brokers {
     for (const [key, opening] of this.#channels) {
       if (!key.endsWith('/')) continue
       const channel = await opening.catch(() => undefined)
-      if (channel?.open === true && !this.#silent.has(formatAddress(channel.address))) return channel
+      if (channel?.open === true && !this.#silent.has(hostPort(channel.address))) return channel
     }
     return await this.#first()
   }
@@ -92,10 +93,10 @@ export class Brokers {
     const failures: ClientError[] = []
     const places: [string, Address][] = [
       ...[...this.#known].map(([id, address]): [string, Address] => [`${id}/`, address]),
-      ...this.#bootstrap.map((address): [string, Address] => [`bootstrap ${formatAddress(address)}/`, address]),
+      ...this.#bootstrap.map((address): [string, Address] => [`bootstrap ${hostPort(address)}/`, address]),
     ]
     const silent = [...this.#silent]
-    const patience = ([, address]: [string, Address]): number => silent.indexOf(formatAddress(address))
+    const patience = ([, address]: [string, Address]): number => silent.indexOf(hostPort(address))
     for (const [key, address] of places.sort((a, b) => patience(a) - patience(b))) {
       try {
         return await this.#open(key, address)
@@ -134,7 +135,7 @@ export class Brokers {
       const channel = await Channel.connect(this.#world, address, this.#options)
       try {
         await channel.negotiate()
-        this.#silent.delete(formatAddress(address))
+        this.#silent.delete(hostPort(address))
       } catch (error) {
         channel.close()
         throw error
@@ -148,7 +149,7 @@ export class Brokers {
   }
 
   #heard(address: Address, error: ChannelError): void {
-    const key = formatAddress(address)
+    const key = hostPort(address)
     if (error.code !== 'timed-out') return
     this.#silent.delete(key)
     this.#silent.add(key)

@@ -1,6 +1,7 @@
 import type { NodeId } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
+import { meansAnyAddress } from '#core/config/listeners.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { FeatureRange, MetadataImage } from '#core/metadata/image.ts'
 import type { RaftFetch } from '#core/raft/messages.ts'
@@ -243,8 +244,7 @@ export class Controller {
   get endpoint(): VoterEndpoint {
     const { listener, advertisedHost, advertisedPort } = this.#config
     const { host, port } = this.address
-    const isAny = host === '' || host === '0.0.0.0' || host === '::'
-    const own = listener.address.host === '' || isAny ? 'localhost' : listener.address.host
+    const own = meansAnyAddress(listener.address.host) || meansAnyAddress(host) ? 'localhost' : listener.address.host
     return { name: listener.name, host: advertisedHost ?? own, port: advertisedPort ?? port }
   }
 

@@ -1,3 +1,4 @@
+import { hostPort } from '#base/host-port.ts'
 import type { Address } from '#world/world.ts'
 
 export type ChannelErrorCode =
@@ -34,7 +35,7 @@ export class ChannelError extends Error {
 }
 
 export function connectError(address: Address, error: unknown): ChannelError {
-  const at = formatAddress(address)
+  const at = hostPort(address)
   const cause = error instanceof Error ? error : undefined
   const name = cause !== undefined && 'code' in cause ? String(cause.code) : ''
   const options = { cause: error }
@@ -49,8 +50,4 @@ export function connectError(address: Address, error: unknown): ChannelError {
     default:
       return new ChannelError('unreachable', address, `no connection to ${at}: ${cause?.message ?? name}`, options)
   }
-}
-
-export function formatAddress({ host, port }: Address): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

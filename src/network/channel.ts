@@ -1,5 +1,6 @@
 import { assert } from '#base/assert.ts'
 import { ByteReader, ByteWriter } from '#base/bytes.ts'
+import { hostPort } from '#base/host-port.ts'
 import { INT32_MAX, type Millis } from '#base/units.ts'
 import { VERSION } from '#base/version.ts'
 import { DecodeError, decode, EncodeError, encode, encodeParts } from '#protocol/codec.ts'
@@ -8,9 +9,9 @@ import { ApiVersionsRequest, ApiVersionsResponse } from '#protocol/messages/api-
 import { RequestHeader, ResponseHeader } from '#protocol/messages/headers.ts'
 import { type InputOf, includesVersion, type MessageOf, parseVersions, type Schema } from '#protocol/schema.ts'
 import type { Address, Sink, Socket, Timer, World, WorldError } from '#world/world.ts'
-import { ChannelError, connectError, formatAddress } from './channel-error.ts'
+import { ChannelError, connectError } from './channel-error.ts'
 
-export { ChannelError, type ChannelErrorCode, formatAddress } from './channel-error.ts'
+export { ChannelError, type ChannelErrorCode } from './channel-error.ts'
 
 export interface ChannelOptions {
   readonly clientId: string
@@ -142,7 +143,7 @@ export class Channel implements Sink {
       answer = await this.call(pair, Math.max(0, Math.min(theirs, newest - 1)), body)
     }
     if (answer.errorCode !== 0) {
-      throw this.#fail('protocol', `${formatAddress(this.address)} answered ApiVersions with error ${answer.errorCode}`)
+      throw this.#fail('protocol', `${hostPort(this.address)} answered ApiVersions with error ${answer.errorCode}`)
     }
     this.#versions = new Map(answer.apiKeys.map(api => [api.apiKey, { min: api.minVersion, max: api.maxVersion }]))
     return answer
@@ -223,13 +224,13 @@ export class Channel implements Sink {
     return new ChannelError(
       'unsupported-version',
       address,
-      `${what} is known here in versions ${request.versions}; ${formatAddress(address)} ${offer}`,
+      `${what} is known here in versions ${request.versions}; ${hostPort(address)} ${offer}`,
     )
   }
 
   /** Requests under way are rejected as closed. */
   close(): void {
-    this.#fail('closed', `the connection to ${formatAddress(this.address)} was closed here`)
+    this.#fail('closed', `the connection to ${hostPort(this.address)} was closed here`)
   }
 
   space(): Uint8Array {
@@ -246,7 +247,7 @@ export class Channel implements Sink {
       }
     } catch (error) {
       if (!(error instanceof DecodeError)) throw error
-      this.#fail('protocol', `${formatAddress(this.address)} sent what is no answer: ${error.message}`, error)
+      this.#fail('protocol', `${hostPort(this.address)} sent what is no answer: ${error.message}`, error)
     }
   }
 
@@ -254,13 +255,13 @@ export class Channel implements Sink {
 
   closed(error: WorldError | undefined): void {
     const why = error === undefined ? '' : ` (${error.code})`
-    this.#fail('closed', `${formatAddress(this.address)} closed the connection${why}`, error)
+    this.#fail('closed', `${hostPort(this.address)} closed the connection${why}`, error)
   }
 
   #overload(): ChannelError | undefined {
     const { inFlightMax, inFlightBytesMax } = this.options
     if (this.#inFlight.length < inFlightMax && this.#inFlightBytes < inFlightBytesMax) return undefined
-    const message = `${this.#inFlight.length} requests with ${this.#inFlightBytes} bytes wait for ${formatAddress(this.address)}`
+    const message = `${this.#inFlight.length} requests with ${this.#inFlightBytes} bytes wait for ${hostPort(this.address)}`
     return new ChannelError('overloaded', this.address, message)
   }
 
@@ -329,7 +330,7 @@ export class Channel implements Sink {
       for (const waiting of this.#inFlight) {
         if (waiting.deadline <= now) {
           const what = waiting.pair.request.name.replace(/Request$/, '')
-          this.#fail('timed-out', `${formatAddress(this.address)} did not answer ${what} in time`)
+          this.#fail('timed-out', `${hostPort(this.address)} did not answer ${what} in time`)
           return
         }
         earliest = Math.min(earliest, waiting.deadline)

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import { hostPort } from '#base/host-port.ts'
 import type { Setting } from '#core/config/environment.ts'
 import type { ConfigSources, ServerConfig } from '#core/config/server.ts'
 import type { Address } from '#world/world.ts'
@@ -140,10 +141,6 @@ function advertisedOf({ listeners }: ServerConfig, index: number): Setting[] {
 
 function portOf(port: number, index: number): number {
   return port === 0 ? 0 : port + PORT_STEP * index
-}
-
-function hostPort({ host, port }: Address): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 function setting(key: string, value: string): Setting {

@@ -1,5 +1,5 @@
+import { hostPort } from '#base/host-port.ts'
 import type { Epoch, NodeId } from '#base/units.ts'
-import { formatAddress } from '#network/channel.ts'
 import type { Address } from '#world/world.ts'
 
 /**
@@ -33,7 +33,7 @@ export class Controllers {
     const unique = new Map<string, Address>()
     for (const address of inOrder) {
       if (address === undefined) continue
-      const name = formatAddress(address)
+      const name = hostPort(address)
       if (!unique.has(name)) unique.set(name, address)
     }
     return [...unique.values()]

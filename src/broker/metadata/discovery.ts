@@ -1,6 +1,7 @@
+import { hostPort } from '#base/host-port.ts'
 import type { Millis, NodeId } from '#base/units.ts'
 import { CLUSTER_METADATA_TOPIC } from '#core/metadata/topic-name.ts'
-import { Channel, ChannelError, formatAddress } from '#network/channel.ts'
+import { Channel, ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { Address, Logger, World } from '#world/world.ts'
@@ -49,7 +50,7 @@ export async function discover(channel: Channel, listener: string): Promise<Disc
     })
   if (quorum.errorCode !== ErrorCode.NONE || controllers.length === 0) {
     const { address } = channel
-    throw new ChannelError('protocol', address, `${formatAddress(address)} is a broker that reaches no controller now`)
+    throw new ChannelError('protocol', address, `${hostPort(address)} is a broker that reaches no controller now`)
   }
   return { role: 'broker', clusterId, controllers }
 }
@@ -86,7 +87,7 @@ async function ask({ world, listener, clientId }: Search, address: Address): Pro
     channel = await Channel.connect(world, address, { clientId, connectTimeoutMs: ASK_MS, requestTimeoutMs: ASK_MS })
     await channel.negotiate()
     const found = await discover(channel, listener)
-    return found.clusterId === undefined ? `${formatAddress(address)} is a controller without a cluster yet` : found
+    return found.clusterId === undefined ? `${hostPort(address)} is a controller without a cluster yet` : found
   } catch (error) {
     if (!(error instanceof ChannelError)) throw error
     return error.message
@@ -108,7 +109,7 @@ export async function glanceAtCluster(search: Search): Promise<Discovered | unde
 export async function searchCluster(search: Search, timeoutMs: Millis): Promise<Discovered> {
   const { world, addresses, log, abort } = search
   const { clock } = world
-  const names = addresses.map(formatAddress).join(', ')
+  const names = addresses.map(hostPort).join(', ')
   const deadline = clock.monotonic() + timeoutMs
   let complained = false
   for (;;) {

@@ -1,3 +1,4 @@
+import { bracketed, hostPort } from '#base/host-port.ts'
 import { BROKER_CONFIGS, brokerDefinition } from './broker.ts'
 import { brokerRules, unsupportedValue } from './broker-alter.ts'
 import { BrokerConfigs } from './broker-configs.ts'
@@ -295,7 +296,7 @@ class NodeReader {
     ) {
       const added = this.#controllerEndpoint(name, nodeId, endpoints)
       endpoints.push(added)
-      texts.push(`${name}://${bracketed(added.host)}:${added.port}`)
+      texts.push(`${name}://${hostPort(added)}`)
     }
     this.#fixed.set('listeners', texts.join(','))
     for (const [index, endpoint] of endpoints.entries())
@@ -430,8 +431,6 @@ class NodeReader {
       this.#wrong('replica.fetch.wait.max.ms', 'replica.fetch.wait.max.ms must be at least 0.')
   }
 }
-
-const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)
 
 /** Whether two listeners would want the same port of the same address. */
 function clash(a: Endpoint, b: Endpoint): boolean {

@@ -1,4 +1,5 @@
 import net from 'node:net'
+import { hostPort } from '#base/host-port.ts'
 import type { Millis } from '#base/units.ts'
 import { type Address, type Listener, type Network, type Socket, WorldError } from '../world.ts'
 import { worldError } from './errors.ts'
@@ -16,7 +17,7 @@ export const realNetwork: Network = {
         if (accepted.remoteAddress === undefined) accepted.destroy()
         else accept(new RealSocket(accepted))
       })
-      server.once('error', error => reject(worldError(error, `listen on ${shown(address)}`)))
+      server.once('error', error => reject(worldError(error, `listen on ${hostPort(address)}`)))
       server.listen(
         { port: address.port, backlog: BACKLOG, ...(address.host === '' ? {} : { host: address.host }) },
         () => {
@@ -35,10 +36,10 @@ export const realNetwork: Network = {
       const fail = (error: Error): void => {
         clearTimeout(timer)
         socket.destroy()
-        reject(worldError(error, `connect to ${shown(address)}`))
+        reject(worldError(error, `connect to ${hostPort(address)}`))
       }
       const timer = setTimeout(
-        () => fail(new WorldError('ETIMEDOUT', `connect to ${shown(address)}: no answer in ${timeoutMs} ms`)),
+        () => fail(new WorldError('ETIMEDOUT', `connect to ${hostPort(address)}: no answer in ${timeoutMs} ms`)),
         timeoutMs,
       )
       socket.on('error', fail)
@@ -69,8 +70,4 @@ class RealListener implements Listener {
       this.#server.close(() => resolve())
     })
   }
-}
-
-function shown({ host, port }: Address): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

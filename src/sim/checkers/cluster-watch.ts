@@ -1,5 +1,7 @@
 import type { Epoch, NodeId, Offset } from '#base/units.ts'
 import type { Partition } from '#broker/partitions/partition.ts'
+import type { Controller } from '#controller/controller.ts'
+import type { FakeDisk } from '#world/fake/fake-disk.ts'
 import type { RunningNode } from '../../node.ts'
 import { holds } from './partition-log.ts'
 
@@ -9,6 +11,21 @@ export interface Watched {
   readonly running: RunningNode
   /** A power cut took something that it has not fetched again: it may lack what it is still believed to have. */
   readonly lossy: boolean
+}
+
+/** A machine that may hold a vote, whether its process lives or not. */
+export interface Voting {
+  readonly id: NodeId
+  readonly disk: FakeDisk
+  readonly stateFile: string
+}
+
+/** What a machine's disk says of its vote. */
+interface Vote {
+  readonly text: string
+  readonly boots: number
+  readonly epoch: Epoch
+  readonly votedId: NodeId
 }
 
 interface Shown {
@@ -28,14 +45,16 @@ export class ClusterWatch {
   readonly #controllers = new Map<Epoch, NodeId>()
   readonly #quorumWatermarks = new WeakMap<RunningNode, Offset>()
   #committed: { offset: Offset; epoch: Epoch } = { offset: 0, epoch: 0 }
+  readonly #votes = new Map<NodeId, Vote>()
   looks = 0
 
   constructor(isLoose: (topic: string) => boolean) {
     this.#isLoose = isLoose
   }
 
-  look(nodes: readonly Watched[]): void {
+  look(nodes: readonly Watched[], voting: readonly Voting[]): void {
     this.looks++
+    for (const each of voting) this.#vote(each)
     for (const { id, running } of nodes) {
       if (running.broker === undefined) continue
       for (const partition of running.broker.partitions.all()) {
@@ -43,6 +62,7 @@ export class ClusterWatch {
       }
     }
     for (const { id, running } of nodes) this.#controller(id, running)
+    for (const { running } of nodes) if (running.controller?.isActive === true) this.#quorum(running.controller, nodes)
   }
 
   /** What the quorum has committed, as far as any of its members has shown. */
@@ -83,6 +103,37 @@ export class ClusterWatch {
         `${name} is committed to ${highWatermark} at its leader ${id}, and replica ${other}, in sync, ends at ${replica.log.endOffset}`,
       )
     }
+  }
+
+  /** What is committed, a majority of the voters holds; of one that is not there nobody knows. */
+  #quorum(active: Controller, nodes: readonly Watched[]): void {
+    const { voters, highWatermark, epoch } = active
+    const lacking = voters.filter(({ id }) => {
+      const voter = nodes.find(node => node.id === id)?.running.controller
+      return voter !== undefined && voter.nextOffset < highWatermark
+    })
+    holds(
+      voters.length - lacking.length > voters.length / 2,
+      `the quorum committed ${highWatermark} in epoch ${epoch}, and voters ${lacking.map(({ id }) => id)} of ${voters.map(({ id }) => id)} lack some of it`,
+    )
+  }
+
+  /** The epoch of a vote never falls, and in one epoch nobody votes twice; a power cut may take what was not synced yet. */
+  #vote({ id, disk, stateFile }: Voting): void {
+    const content = disk.peek(stateFile)
+    const before = this.#votes.get(id)
+    if (content === undefined) return
+    const text = Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString()
+    const { boots } = disk
+    if (before?.text === text && before.boots === boots) return
+    const { leaderEpoch, votedId } = JSON.parse(text) as { leaderEpoch: Epoch; votedId: NodeId }
+    this.#votes.set(id, { text, boots, epoch: leaderEpoch, votedId })
+    if (before === undefined || before.boots !== boots) return
+    const isSame = before.epoch === leaderEpoch && (before.votedId < 0 || votedId < 0 || votedId === before.votedId)
+    holds(
+      leaderEpoch > before.epoch || isSame,
+      `controller ${id} voted for ${before.votedId} in epoch ${before.epoch}, and then for ${votedId} in epoch ${leaderEpoch}`,
+    )
   }
 
   #controller(id: NodeId, running: RunningNode): void {

@@ -7,6 +7,7 @@ import { OFFSETS_TOPIC } from '#core/metadata/topic-name.ts'
 import { type LeaderEffect, PartitionLeader } from '#core/partition/leader.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
 import { LogFolder } from '#storage/log-folder.ts'
+import { replace } from './replace.ts'
 
 /** A deliberately broken build: what is changed in the product while a run lasts, or in the machine that it runs on. */
 export interface NodeMutant {
@@ -16,15 +17,6 @@ export interface NodeMutant {
   readonly syncLies?: boolean
   /** A process that dies takes with it what it had written, as if the power had gone. */
   readonly crashesLose?: boolean
-}
-
-/** Puts another method in the place of one, and returns what puts it back. */
-function replace<T extends object, K extends keyof T>(of: T, name: K, by: (original: T[K]) => T[K]): () => void {
-  const original = of[name]
-  of[name] = by(original)
-  return () => {
-    of[name] = original
-  }
 }
 
 /** An image that takes no notice of some records. */

@@ -40,7 +40,7 @@ export function drawPlan(random: SeededRandom): ClusterPlan {
   const brokerCount = random.pick([3, 3, 3, 4, 5])
   const racks = random.chance(0.3)
   const sessionTimeoutMs = random.pick([2000, 9000])
-  const pace = random.pick([1, 1, 1, 1, 10, 60])
+  const pace = random.pick([1, 1, 1, 1, 10, 100])
   const replicas = [3, 3, 3, 2].filter(count => count <= brokerCount)
   const topics = Array.from({ length: random.between(1, 3) }, (_, index) => ({
     name: `topic${index}`,
@@ -86,7 +86,7 @@ export function drawPlan(random: SeededRandom): ClusterPlan {
     ]),
     rolling: random.chance(0.15),
     lives: random.between(1, 4),
-    lifeMs: random.pick([1000, 5000, 30_000]) * pace,
+    lifeMs: random.pick(pace > 10 ? [30_000] : [1000, 5000, 30_000]) * pace,
     pace,
     disk: random.chance(0.3),
     network: random.chance(0.6),

@@ -33,14 +33,14 @@ const FAILOVER_MS_MAX: Millis = 3000
 const SILENCE_MS_MAX: Millis = 6000
 /** A client that waits no longer for one who is silent. */
 const IMPATIENT = { connectTimeoutMs: 500, requestTimeoutMs: 1000 }
-const LOOKS_EVERY_MS: Millis = 100
+const LOOKS_EVERY_MS: Millis = 20
 
 /**
  * A whole cluster, every node through several lives, with its clients on other machines. Which faults there are, and how
  * often, is drawn by the seed. Processes die, and stand still, in any number at any time. Power cuts, which take what was
  * not synced, and disks that are replaced hit one node at a time, and the next only when all replicas of the one before
- * are in sync again: with min.insync.replicas=2 that is what is promised (KIP-966); where all is synced, power cuts come as
- * they like.
+ * are in sync again: with min.insync.replicas=2 that is what is promised (KIP-966); where all is synced and no disk is
+ * replaced, power cuts come as they like.
  */
 export const cluster: Workload = {
   name: 'cluster',
@@ -172,7 +172,7 @@ class Play implements Scene, Serving {
     for (let life = 0; life < this.#plan.lives; life++) {
       await this.simulation.wait(random.fraction() * this.#plan.lifeMs)
       await this.#end(member, random.pick(this.#plan.deaths), random)
-      await this.simulation.wait(random.between(100, random.pick([300, 3000, 20_000])))
+      await this.simulation.wait(random.between(1, random.pick([30, 300, 3000, 20_000])))
       await member.start()
     }
   }
@@ -191,7 +191,8 @@ class Play implements Scene, Serving {
   }
 
   async #end(member: Member, how: Death, random: SeededRandom): Promise<void> {
-    const takes = how === 'power-cut' && !this.#plan.allSynced
+    // Whose power was cut is never believed to have everything, synced or not: it cannot stand in for an empty disk.
+    const takes = how === 'power-cut' && (!this.#plan.allSynced || this.#plan.wipes)
     const wipes = this.#plan.wipes && !member.isController && random.chance(0.3)
     if (!takes && !wipes) {
       await member.end(how)
@@ -227,14 +228,18 @@ class Play implements Scene, Serving {
   }
 
   async #look(): Promise<void> {
-    const everyMs = LOOKS_EVERY_MS * Math.min(10, this.pace)
+    const stateFile = `${FOLDER}/__cluster_metadata-0/quorum-state`
+    const voting = this.#members
+      .filter(({ isController }) => isController)
+      .map(({ id, node: { disk } }) => ({ id, disk, stateFile }))
     while (!this.over) {
-      await this.simulation.wait(everyMs)
+      await this.simulation.wait(LOOKS_EVERY_MS * Math.min(50, this.pace))
       this.#watch.look(
         this.#members.flatMap(member => {
           const { id, running } = member
           return running === undefined ? [] : [{ id, running, lossy: member === this.#lossy }]
         }),
+        voting,
       )
     }
   }
@@ -397,8 +402,10 @@ class Play implements Scene, Serving {
       const a = random.pick(this.#members).node
       const b = random.chance(0.3) ? random.pick(this.#clients) : random.pick(this.#members).node
       if (a === b) continue
-      const right = breakNetwork(network, a, b, random)
-      await this.simulation.wait(random.between(1, random.chance(0.1) ? 30_000 : 3000))
+      const isGrey = random.chance(0.2)
+      if (isGrey) network.slow(a, b, random.pick([5000, 50_000, 500_000]))
+      const right = isGrey ? () => network.slow(a, b, 0) : breakNetwork(network, a, b, random)
+      await this.simulation.wait(random.between(1, random.chance(isGrey ? 0.5 : 0.1) ? 30_000 : 3000))
       right()
     }
   }

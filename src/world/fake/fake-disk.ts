@@ -186,6 +186,11 @@ export class FakeDisk {
     this.#names = new Names()
   }
 
+  /** Counts what may have taken what was not synced. */
+  get boots(): number {
+    return this.#boots
+  }
+
   /** What a checker finds in a file, whoever lives. */
   peek(path: string): Uint8Array | undefined {
     const node = this.#names.find(path)

@@ -51,6 +51,8 @@ const HINTS: Partial<Record<ErrorName, string>> = {
   UNSUPPORTED_VERSION: 'the broker is older or newer than this feature',
   MISMATCHED_ENDPOINT_TYPE: 'this is the port of a controller: give that of a broker',
   NOT_CONTROLLER: 'a majority of the controllers that vote must run and reach each other: see the log of any node',
+  COORDINATOR_LOAD_IN_PROGRESS:
+    'if it lasts, see `tidemark cluster`: perhaps no controller leads, and producers get no ids',
   COORDINATOR_NOT_AVAILABLE: 'its partition of __consumer_offsets has no leader: see `tidemark cluster`',
   INVALID_RECORD: 'a compacted topic takes only records with a key',
 }

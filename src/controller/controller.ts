@@ -100,6 +100,7 @@ export class Controller {
         resign: () => {
           this.#watch.end()
           this.#active.resign()
+          this.#leaderless.lost()
         },
         follow: (leaderId, epoch) => {
           const news = leaderId < 0 ? 'no active controller is known' : 'this node follows the active controller'

@@ -6,16 +6,23 @@ import type {
   DelegationTokenRecord,
   PartitionChangeRecord,
   PartitionRecord,
-  RegisterBrokerRecord,
-  RegisterControllerRecord,
   UserScramCredentialRecord,
 } from '#protocol/records/metadata-records.ts'
 import { CONFIG_RESOURCE, type ConfigResource, configResourceKey } from './config-resource.ts'
 import { MetadataDelta } from './delta.ts'
+import {
+  type BrokerImage,
+  type ControllerImage,
+  changedRegistration,
+  registeredBroker,
+  registeredController,
+} from './node-image.ts'
 import { changedPartition, type PartitionImage, recordedPartition, withoutElr } from './partition-image.ts'
+import { type QuotaImage, Quotas } from './quotas.ts'
 import type { FoldedRecord, MetadataRecord } from './record.ts'
 import { snapshotRecords } from './snapshot.ts'
 
+export { type BrokerImage, type ControllerImage, type FeatureRange, isActive } from './node-image.ts'
 export type { PartitionImage } from './partition-image.ts'
 
 export interface TopicImage {
@@ -25,59 +32,7 @@ export interface TopicImage {
   readonly partitions: readonly PartitionImage[]
 }
 
-export interface EndpointImage {
-  readonly name: string
-  readonly host: string
-  readonly port: number
-  /** 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL. */
-  readonly securityProtocol: number
-}
-
-export interface FeatureRange {
-  readonly min: number
-  readonly max: number
-}
-
-export interface BrokerImage {
-  readonly id: NodeId
-  /** The offset of the registration's record. */
-  readonly epoch: Offset
-  /** A fresh id of each start of the process. */
-  readonly incarnationId: Uuid
-  readonly endPoints: readonly EndpointImage[]
-  readonly features: ReadonlyMap<string, FeatureRange>
-  readonly rack: string | null
-  readonly fenced: boolean
-  readonly inControlledShutdown: boolean
-  readonly logDirs: readonly Uuid[]
-  /** Directories that take no new replicas (KIP-1066); null where the broker does not say. */
-  readonly cordonedLogDirs: readonly Uuid[] | null
-}
-
-export interface ControllerImage {
-  readonly id: NodeId
-  readonly incarnationId: Uuid
-  readonly endPoints: readonly EndpointImage[]
-  readonly features: ReadonlyMap<string, FeatureRange>
-}
-
-export interface QuotaEntity {
-  readonly entityType: string
-  /** Null is the default entity of its type. */
-  readonly entityName: string | null
-}
-
-export interface QuotaImage {
-  readonly entity: readonly QuotaEntity[]
-  readonly values: ReadonlyMap<string, number>
-}
-
 const NO_CONFIG: ReadonlyMap<string, string> = new Map()
-
-/** Unfenced and not about to leave: may lead, and may be in an ISR. */
-export function isActive(broker: BrokerImage | undefined): boolean {
-  return broker !== undefined && !broker.fenced && !broker.inControlledShutdown
-}
 
 interface MutableTopic extends TopicImage {
   readonly partitions: PartitionImage[]
@@ -95,7 +50,7 @@ export class MetadataImage {
   readonly #brokers = new Map<NodeId, BrokerImage>()
   readonly #controllers = new Map<NodeId, ControllerImage>()
   readonly #features = new Map<string, number>()
-  readonly #quotas = new Map<string, { entity: readonly QuotaEntity[]; values: Map<string, number> }>()
+  #quotas = new Quotas()
   readonly #acls = new Map<Uuid, AccessControlEntryRecord>()
   readonly #scram = new Map<string, UserScramCredentialRecord>()
   readonly #tokens = new Map<string, DelegationTokenRecord>()
@@ -200,7 +155,7 @@ export class MetadataImage {
   }
 
   quotas(): Iterable<QuotaImage> {
-    return this.#quotas.values()
+    return this.#quotas.all()
   }
 
   get acls(): ReadonlyMap<Uuid, AccessControlEntryRecord> {
@@ -248,7 +203,7 @@ export class MetadataImage {
       [this.#tokens, copy.#tokens],
     ]
     for (const [from, to] of maps) for (const [key, value] of from) to.set(key, value)
-    for (const [key, { entity, values }] of this.#quotas) copy.#quotas.set(key, { entity, values: new Map(values) })
+    copy.#quotas = this.#quotas.copy()
     copy.#nextProducerId = this.#nextProducerId
     copy.#producerIdsOwner = this.#producerIdsOwner
     copy.#offset = this.#offset
@@ -289,7 +244,9 @@ export class MetadataImage {
   #fold(record: FoldedRecord): boolean {
     switch (record.type) {
       case 'RegisterBroker':
-        return this.#registerBroker(record.value)
+        this.#brokers.set(record.value.brokerId, registeredBroker(record.value))
+        this.#changes()?.brokers.add(record.value.brokerId)
+        return true
       case 'UnregisterBroker':
         if (!this.#brokers.delete(record.value.brokerId)) return false
         this.#changes()?.brokers.add(record.value.brokerId)
@@ -298,17 +255,12 @@ export class MetadataImage {
         return this.#changeBroker(record.value.id, { fenced: true })
       case 'UnfenceBroker':
         return this.#changeBroker(record.value.id, { fenced: false })
-      case 'BrokerRegistrationChange': {
-        const { brokerId, fenced, inControlledShutdown, logDirs, cordonedLogDirs } = record.value
-        return this.#changeBroker(brokerId, {
-          ...(fenced !== 0 && { fenced: fenced > 0 }),
-          ...(inControlledShutdown !== 0 && { inControlledShutdown: inControlledShutdown > 0 }),
-          ...(logDirs.length > 0 && { logDirs }),
-          ...(cordonedLogDirs !== null && { cordonedLogDirs }),
-        })
-      }
+      case 'BrokerRegistrationChange':
+        return this.#changeBroker(record.value.brokerId, changedRegistration(record.value))
       case 'RegisterController':
-        return this.#registerController(record.value)
+        this.#controllers.set(record.value.controllerId, registeredController(record.value))
+        this.#changes()?.controllers.add(record.value.controllerId)
+        return true
       case 'Topic': {
         const { name, topicId } = record.value
         this.#topics.set(topicId, { name, id: topicId, partitions: [] })
@@ -343,8 +295,10 @@ export class MetadataImage {
         return true
       }
       case 'ClientQuota': {
-        const { entity, key, value, remove } = record.value
-        return this.#setQuota(entity, key, remove ? undefined : value)
+        this.#quotas.apply(record.value)
+        const changes = this.#changes()
+        if (changes !== undefined) changes.quotas = true
+        return true
       }
       case 'AccessControlEntry':
         this.#acls.set(record.value.id, record.value)
@@ -381,39 +335,11 @@ export class MetadataImage {
     return true
   }
 
-  #registerBroker(record: RegisterBrokerRecord): boolean {
-    this.#brokers.set(record.brokerId, {
-      id: record.brokerId,
-      epoch: record.brokerEpoch,
-      incarnationId: record.incarnationId,
-      endPoints: endPointsOf(record),
-      features: featuresOf(record),
-      rack: record.rack,
-      fenced: record.fenced,
-      inControlledShutdown: record.inControlledShutdown,
-      logDirs: record.logDirs,
-      cordonedLogDirs: record.cordonedLogDirs,
-    })
-    this.#changes()?.brokers.add(record.brokerId)
-    return true
-  }
-
   #changeBroker(id: NodeId, change: Partial<BrokerImage>): boolean {
     const broker = this.#brokers.get(id)
     if (broker === undefined) return false
     this.#brokers.set(id, { ...broker, ...change })
     this.#changes()?.brokers.add(id)
-    return true
-  }
-
-  #registerController(record: RegisterControllerRecord): boolean {
-    this.#controllers.set(record.controllerId, {
-      id: record.controllerId,
-      incarnationId: record.incarnationId,
-      endPoints: endPointsOf(record),
-      features: featuresOf(record),
-    })
-    this.#changes()?.controllers.add(record.controllerId)
     return true
   }
 
@@ -469,25 +395,6 @@ export class MetadataImage {
     this.#changes()?.configs.set(key, { type, name: resourceName })
     return true
   }
-
-  #setQuota(entity: readonly QuotaEntity[], quota: string, value: number | undefined): boolean {
-    const sorted = [...entity].sort((a, b) => (a.entityType < b.entityType ? -1 : 1))
-    const key = JSON.stringify(sorted.map(e => [e.entityType, e.entityName]))
-    let quotas = this.#quotas.get(key)
-    if (value !== undefined) {
-      if (quotas === undefined) {
-        quotas = { entity, values: new Map() }
-        this.#quotas.set(key, quotas)
-      }
-      quotas.values.set(quota, value)
-    } else {
-      quotas?.values.delete(quota)
-      if (quotas?.values.size === 0) this.#quotas.delete(key)
-    }
-    const changes = this.#changes()
-    if (changes !== undefined) changes.quotas = true
-    return true
-  }
 }
 
 /** Decoded bytes are views of what they came from, which the image must not hold on to. */
@@ -499,12 +406,4 @@ function ownBytes(credential: UserScramCredentialRecord): UserScramCredentialRec
     storedKey: Buffer.from(storedKey),
     serverKey: Buffer.from(serverKey),
   }
-}
-
-function endPointsOf(record: RegisterBrokerRecord | RegisterControllerRecord): EndpointImage[] {
-  return record.endPoints.map(({ name, host, port, securityProtocol }) => ({ name, host, port, securityProtocol }))
-}
-
-function featuresOf(record: RegisterBrokerRecord | RegisterControllerRecord): Map<string, FeatureRange> {
-  return new Map(record.features.map(f => [f.name, { min: f.minSupportedVersion, max: f.maxSupportedVersion }]))
 }

@@ -13,7 +13,8 @@ import { RecordsError } from '#records/records-error.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Clock, Logger } from '#world/world.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
-import type { Partition, ProduceToken, Watcher } from '../partitions/partition.ts'
+import type { Partition, ProduceToken } from '../partitions/partition.ts'
+import type { Watcher } from '../partitions/watchers.ts'
 
 /** The coordinator cannot answer; the request's own answer carries the code. */
 export class CoordinatorError extends Error {
@@ -271,11 +272,11 @@ export class ShardRunner {
     const watcher: Watcher = {
       moved: () => {
         if (life === this.#life && partition.highWatermark < endOffset) return
-        partition.unwatch(watcher)
+        partition.watermarkWatchers.delete(watcher)
         if (life === this.#life) this.#wakeFirst()
       },
     }
-    partition.watch(watcher)
+    partition.watermarkWatchers.add(watcher)
   }
 
   /** Folds one batch and returns how many records it has. What makes no sense is left out: it was never ours. */

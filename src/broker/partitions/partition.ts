@@ -17,15 +17,11 @@ import type { Log } from '#storage/log.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Clock, Logger } from '#world/world.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
+import { Watchers } from './watchers.ts'
 
 /** Who asked for an append and takes the answer. */
 export interface ProduceToken {
   settle(produced: Produced<ProduceToken>): void
-}
-
-/** Who waits for records or for a watermark. Told once for every move, in the turn of the move. */
-export interface Watcher {
-  moved(partition: Partition): void
 }
 
 /** What a partition's topic lets in; the part of the topic's configuration that the request path reads. */
@@ -77,6 +73,12 @@ export class Partition {
   readonly topic: string
   readonly index: number
   readonly log: Log
+  /** Of the high watermark, which consumers read to, and of the log's start. */
+  readonly watermarkWatchers = new Watchers()
+  /** Of the end of the log, which followers read to, and of its start. */
+  readonly endWatchers = new Watchers()
+  /** Of the low watermark: the starts of the logs of all replicas. */
+  readonly startWatchers = new Watchers()
   readonly #around: PartitionSurroundings
   readonly #producers: ProducerStates
   #leader: PartitionLeader<ProduceToken> | undefined
@@ -96,11 +98,6 @@ export class Partition {
   #wanted: { readonly assignment: Assignment; readonly terms: PartitionTerms } | undefined
   #wake: Deadline | undefined
   #gone = false
-  readonly #watchers = new Set<Watcher>()
-  /** Of the end, which followers read to. */
-  readonly #endWatchers = new Set<Watcher>()
-  /** Of the starts of the logs of all replicas. */
-  readonly #startWatchers = new Set<Watcher>()
 
   constructor(
     topicId: Uuid,
@@ -200,7 +197,7 @@ export class Partition {
     if (this.#leader !== undefined && this.#leaderEpoch === epoch) {
       this.#perform(this.#stepped({ kind: 'assigned', replicas, isr, partitionEpoch }))
       // A follower at rest that was put out must be looked at again, or nobody lets it in.
-      this.#tell(this.#endWatchers)
+      this.endWatchers.tell(this)
       return
     }
     const { nodeId, lagTimeMaxMs, eligibleEpoch, clock, ledChanged } = this.#around
@@ -272,7 +269,7 @@ export class Partition {
   brokersChanged(): void {
     if (this.#leader === undefined || this.#leader.replicas.followers.length === 0) return
     this.#perform(this.#stepped({ kind: 'brokersChanged' }))
-    this.#tell(this.#startWatchers)
+    this.startWatchers.tell(this)
   }
 
   /** Appends one checked batch. The answer comes by `token`, in this turn or in a later one. */
@@ -313,7 +310,7 @@ export class Partition {
     const event = { kind: 'followerFetched', replica, offset, startOffset, brokerEpoch, contact } as const
     const effects = leader.step(event, this.#around.clock.monotonic())
     if (effects.length > 0) this.#perform(effects)
-    if (this.#startWatchers.size > 0) this.#tell(this.#startWatchers)
+    this.startWatchers.tell(this)
     return true
   }
 
@@ -348,32 +345,6 @@ export class Partition {
     range: { readonly startOffset: Offset; readonly endOffset: Offset } | undefined,
   ): void {
     if (leaderEpoch === this.#leaderEpoch) this.#followed({ kind: 'offsets', range })
-  }
-
-  watch(watcher: Watcher): void {
-    this.#watchers.add(watcher)
-  }
-
-  unwatch(watcher: Watcher): void {
-    this.#watchers.delete(watcher)
-  }
-
-  /** As `watch`, of the end of the log and of its start. */
-  watchEnd(watcher: Watcher): void {
-    this.#endWatchers.add(watcher)
-  }
-
-  unwatchEnd(watcher: Watcher): void {
-    this.#endWatchers.delete(watcher)
-  }
-
-  /** As `watch`, of the low watermark. */
-  watchStarts(watcher: Watcher): void {
-    this.#startWatchers.add(watcher)
-  }
-
-  unwatchStarts(watcher: Watcher): void {
-    this.#startWatchers.delete(watcher)
   }
 
   /** Tells who waits that the log's start has moved, so that waiting DeleteRecords and fetches look again. */
@@ -446,7 +417,7 @@ export class Partition {
           ? { kind: 'stored', endOffset }
           : { kind: 'storeFailed', endOffset, message: failure.message }
       this.#perform(this.#leader.step(event, this.#leader.replicas.isAlone ? 0 : this.#around.clock.monotonic()))
-      if (this.#endWatchers.size > 0) this.#tell(this.#endWatchers)
+      this.endWatchers.tell(this)
       if (this.#wake === undefined) this.#plan()
     } else if (this.#follower !== undefined) {
       // More may have come behind it, in an epoch before.
@@ -558,20 +529,14 @@ export class Partition {
   #moveHighWatermark(offset: Offset): void {
     if (offset <= this.#highWatermark) return
     this.#highWatermark = offset
-    this.#tell(this.#watchers)
+    this.watermarkWatchers.tell(this)
     // Where consumers read from followers, these are to know at once; else it travels with the next records.
-    if (this.#endWatchers.size > 0 && this.#around.followersServeConsumers()) this.#tell(this.#endWatchers)
+    if (this.endWatchers.size > 0 && this.#around.followersServeConsumers()) this.endWatchers.tell(this)
   }
 
   #tellAll(): void {
-    this.#tell(this.#watchers)
-    this.#tell(this.#endWatchers)
-    this.#tell(this.#startWatchers)
-  }
-
-  #tell(watchers: Set<Watcher>): void {
-    if (watchers.size === 0) return
-    // A watcher may stop watching, or begin again, while it is told.
-    for (const watcher of [...watchers]) watcher.moved(this)
+    this.watermarkWatchers.tell(this)
+    this.endWatchers.tell(this)
+    this.startWatchers.tell(this)
   }
 }

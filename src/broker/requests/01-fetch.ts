@@ -11,8 +11,9 @@ import type { LogRange } from '#storage/log.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Broker } from '../broker.ts'
 import type { Deadline } from '../deadlines.ts'
-import type { Partition, Watcher } from '../partitions/partition.ts'
+import type { Partition } from '../partitions/partition.ts'
 import { preferredReplica } from '../partitions/preferred-replica.ts'
+import type { Watcher } from '../partitions/watchers.ts'
 import { ReplicaFetchCall } from './01-replica-fetch.ts'
 
 /**
@@ -111,7 +112,7 @@ class FetchCall implements Watcher {
       for (const asked of this.#context.partitions) {
         const found = this.#broker.partitions.find(asked.topic, asked.topicId, asked.index)
         if (typeof found === 'string') continue
-        found.watch(this)
+        found.watermarkWatchers.add(this)
         this.#watched.push(found)
       }
       if (looks instanceof Promise) this.#await(looks)
@@ -194,7 +195,7 @@ class FetchCall implements Watcher {
   #stopWaiting(): void {
     this.#broker.deadlines.cancel(this.#deadline)
     this.#forget?.()
-    for (const partition of this.#watched) partition.unwatch(this)
+    for (const partition of this.#watched) partition.watermarkWatchers.delete(this)
     this.#watched = []
   }
 

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { FetchedPartition, FetchSession } from '#core/session/fetch-sessions.ts'
 import type { Caller } from '#network/service.ts'
-import type { Partition, Watcher } from '../partitions/partition.ts'
+import type { Partition } from '../partitions/partition.ts'
+import { Watchers } from '../partitions/watchers.ts'
 import { isAtRest, type Place, placesOf, ReplicaPlaces } from './01-replica-places.ts'
 
 function askedFor(index: number): FetchedPartition {
@@ -22,25 +23,17 @@ function askedFor(index: number): FetchedPartition {
 
 /** As far as places look at it. */
 class Led {
-  readonly watchers = new Set<Watcher>()
+  readonly endWatchers = new Watchers()
   readonly log = { endOffset: 10, startOffset: 0 }
   highWatermark = 10
   inSync = [1, 2]
-
-  watchEnd(watcher: Watcher): void {
-    this.watchers.add(watcher)
-  }
-
-  unwatchEnd(watcher: Watcher): void {
-    this.watchers.delete(watcher)
-  }
 
   get partition(): Partition {
     return this as unknown as Partition
   }
 
   moves(): void {
-    for (const watcher of this.watchers) watcher.moved(this.partition)
+    this.endWatchers.tell(this.partition)
   }
 }
 
@@ -74,9 +67,9 @@ test('what is forgotten, or looked for elsewhere, is watched no longer', () => {
   const place = only(places)
   place.watch(before.partition)
   place.watch(after.partition)
-  assert.deepEqual([before.watchers.size, after.watchers.size], [0, 1])
+  assert.deepEqual([before.endWatchers.size, after.endWatchers.size], [0, 1])
   places.forget(asked)
-  assert.deepEqual([after.watchers.size, places.size, places.awake.size], [0, 0, 0])
+  assert.deepEqual([after.endWatchers.size, places.size, places.awake.size], [0, 0, 0])
 })
 
 test('another life of the follower is looked at everywhere', () => {
@@ -129,12 +122,12 @@ test('places end with the connection, and with the session that comes after thei
     assert.ok(isNew)
     places.ask(askedFor(0))
     only(places).watch(led.partition)
-    assert.equal(led.watchers.size, 1)
+    assert.equal(led.endWatchers.size, 1)
     return places
   }
   const places = watched(first)
   assert.deepEqual(placesOf(first, caller), { places, isNew: false })
   watched(second)
   gone()
-  assert.equal(led.watchers.size, 0)
+  assert.equal(led.endWatchers.size, 0)
 })

@@ -3,7 +3,8 @@ import type { FetchedPartition, FetchSession } from '#core/session/fetch-session
 import type { Caller } from '#network/service.ts'
 import type { ErrorName } from '#protocol/errors.ts'
 import type { LogRange } from '#storage/log.ts'
-import type { Partition, Watcher } from '../partitions/partition.ts'
+import type { Partition } from '../partitions/partition.ts'
+import type { Watcher } from '../partitions/watchers.ts'
 
 /** What one partition gives. */
 export interface Look {
@@ -39,9 +40,9 @@ export class Place implements Watcher {
   /** From now on until it is called for another, or none. */
   watch(partition: Partition | undefined): void {
     if (partition === this.#watched) return
-    this.#watched?.unwatchEnd(this)
+    this.#watched?.endWatchers.delete(this)
     this.#watched = partition
-    partition?.watchEnd(this)
+    partition?.endWatchers.add(this)
   }
 }
 

@@ -4,7 +4,8 @@ import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Broker } from '../broker.ts'
-import type { Partition, Watcher } from '../partitions/partition.ts'
+import type { Partition } from '../partitions/partition.ts'
+import type { Watcher } from '../partitions/watchers.ts'
 
 /**
  * DeleteRecords (21), versions 0-2. Moves the start of a log; -1 is the high watermark.
@@ -74,7 +75,7 @@ function gone(broker: Broker, partition: Partition, below: Offset, timeoutMs: nu
   return new Promise(resolve => {
     const done = (result: number | ErrorName) => {
       broker.deadlines.cancel(deadline)
-      partition.unwatchStarts(watcher)
+      partition.startWatchers.delete(watcher)
       resolve(result)
     }
     const deadline = broker.deadlines.after(timeoutMs, () => done('REQUEST_TIMED_OUT'))
@@ -84,6 +85,6 @@ function gone(broker: Broker, partition: Partition, below: Offset, timeoutMs: nu
         else if (partition.lowWatermark >= below) done(partition.lowWatermark)
       },
     }
-    partition.watchStarts(watcher)
+    partition.startWatchers.add(watcher)
   })
 }

@@ -304,7 +304,7 @@ export class MetadataLog implements LogView {
   }
 
   read(from: Offset, maxBytes: number, upTo: Offset): LogRange | undefined | Promise<LogRange | undefined> {
-    return this.#log.read(from, maxBytes, upTo, true)
+    return this.#log.read(from, maxBytes, upTo)
   }
 
   /** From here on what is appended is of this epoch. */

@@ -74,7 +74,7 @@ async function readLikeClients(log: Log, bases: readonly Offset[]): Promise<Foun
   }
   while (from < log.endOffset) {
     try {
-      const read = await log.read(from, 700, log.endOffset, true)
+      const read = await log.read(from, 700, log.endOffset)
       assert.ok(read !== undefined, `nothing at ${from} of ${log.endOffset}`)
       const bytes = await log.readBytes(read)
       const before = from

@@ -199,7 +199,7 @@ test('readers are given all before the damage, an error there, and what comes af
       const found: Offset[] = []
       const reading = async (): Promise<void> => {
         for (let from = 0; from < 60; ) {
-          const read = await log.read(from, pieceBytes, 60, true)
+          const read = await log.read(from, pieceBytes, 60)
           assert.ok(read !== undefined, `nothing at ${from}`)
           // Between two entries of the index bytes go out without a look, and whoever gets them ends at the damage.
           const offsets = offsetsBeforeDamage(await log.readBytes(read))

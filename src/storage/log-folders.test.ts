@@ -307,7 +307,7 @@ test('on the real disk: lock, two lives, and a range that is read after its segm
     const one = await openPartition(folders, 0)
     one.log.configure({ ...one.log.config, segmentBytes: 2000, retentionBytes: 0, flushMessages: 1 })
     for (let index = 0; index < 20; index++) await appendTo(one, plainBatch(index * 2, 2, 200, T0))
-    const range = await one.log.read(0, 1000, 40, true)
+    const range = await one.log.read(0, 1000, 40)
     assert.ok(range !== undefined)
     assert.ok((await one.log.retain(T0, 40)) > 0)
     assert.deepEqual(offsetsIn(await one.log.readBytes(range)), [0, 1, 2, 3])

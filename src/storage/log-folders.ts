@@ -66,6 +66,7 @@ export class LogFolders {
   readonly #damaged: DamagedLogs
   readonly #toOpen: number
   #opened = 0
+  #failures = 0
   #progressAt: Millis
   #closed = false
 
@@ -185,6 +186,11 @@ export class LogFolders {
     return this.#folders.every(folder => folder.cleanBrokerEpoch !== undefined)
   }
 
+  /** How often a log began to refuse appends: while it stays the same, those that are well are still well. */
+  get failures(): number {
+    return this.#failures
+  }
+
   /** Open files of segments, for metrics. */
   get openFiles(): number {
     return this.#cache.openFiles
@@ -259,6 +265,9 @@ export class LogFolders {
       turns: home.turns,
       recoveryPointLowered: () => home.writeRecoveryPoints(),
       syncFailed: () => home.syncFailed(),
+      failed: () => {
+        this.#failures++
+      },
     }).catch((error: unknown) => {
       if (error instanceof DamagedLogError) this.#damaged.add(folder, error)
       throw error

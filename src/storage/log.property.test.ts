@@ -101,7 +101,7 @@ async function checkAll(rig: Rig, model: Model, random: SeededRandom): Promise<v
     const from = random.between(log.startOffset, log.endOffset)
     const upTo = random.between(from, log.endOffset + 1)
     const maxBytes = random.between(1, 4000)
-    const range = await log.read(from, maxBytes, upTo, true)
+    const range = await log.read(from, maxBytes, upTo)
     const expected: Buffer[] = []
     let size = 0
     for (const { base, times, bytes } of model.batches) {

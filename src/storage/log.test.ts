@@ -41,7 +41,7 @@ test('a reader who has caught up is served without a promise, whole batches with
   await fill(rig, 10)
   const size = plainBatch(0, 2, 100, T0).length
   const at = async (from: number, bytes: number, upTo: number, minOne: boolean) => {
-    const found = rig.log.read(from, bytes, upTo, minOne)
+    const found = minOne ? rig.log.read(from, bytes, upTo) : rig.log.readFitting(from, bytes, upTo)
     assert.ok(!(found instanceof Promise), 'in the recent tail')
     return found === undefined ? undefined : [...new Set(offsetsIn(await rig.log.readBytes(found)))]
   }

@@ -46,6 +46,8 @@ export interface LogOptions {
   readonly recoveryPointLowered?: (() => Promise<void>) | undefined
   /** Called when a sync failed: what was written may be gone, though nobody has cut the power. */
   readonly syncFailed?: (() => void) | undefined
+  /** From now on appends are refused. */
+  readonly failed?: (() => void) | undefined
 }
 
 /**
@@ -67,14 +69,24 @@ export class Log {
   #deletions: Set<Timer> | undefined
 
   private constructor(options: LogOptions, place: SegmentPlace, loaded: Loaded) {
-    const { disk, clock, log, fold, config, recoveryPointLowered, syncFailed } = options
+    const { disk, clock, log, fold, config, recoveryPointLowered, syncFailed, failed } = options
     this.#options = options
     this.#folder = options.folder
     this.#segments = loaded.segments
     this.#epochs = loaded.epochs
     this.#snapshots = loaded.snapshots
     this.#writer = new Writer(
-      { disk, clock, log, fold, place, turns: options.turns ?? new WriteTurns(1), recoveryPointLowered, syncFailed },
+      {
+        disk,
+        clock,
+        log,
+        fold,
+        place,
+        turns: options.turns ?? new WriteTurns(1),
+        recoveryPointLowered,
+        syncFailed,
+        failed,
+      },
       config,
       loaded,
     )
@@ -180,10 +192,19 @@ export class Log {
 
   /**
    * The batches from the one that holds `from` (in [startOffset, endOffset]), as many as lie together, fit in `maxBytes` and
-   * end at or below `upTo`. Undefined when there is nothing, or when the first is too large and `minOneBatch` is not asked
-   * for. Without a promise when it lies in the recent tail.
+   * end at or below `upTo`; the first of them also when it does not fit. Undefined when there is nothing. Without a promise
+   * when it lies in the recent tail.
    */
-  read(
+  read(from: Offset, maxBytes: number, upTo: Offset): LogRange | undefined | Promise<LogRange | undefined> {
+    return this.#read(from, maxBytes, upTo, true)
+  }
+
+  /** As `read`; undefined also when the first batch does not fit. */
+  readFitting(from: Offset, maxBytes: number, upTo: Offset): LogRange | undefined | Promise<LogRange | undefined> {
+    return this.#read(from, maxBytes, upTo, false)
+  }
+
+  #read(
     from: Offset,
     maxBytes: number,
     upTo: Offset,

@@ -43,7 +43,7 @@ test('while a failed write is cut off, readers find all that lies below the end 
   rig.disk.fault = () => undefined
 
   const ask = async (from: number): Promise<void> => {
-    const range = await rig.log.read(from, 1000, 400, true)
+    const range = await rig.log.read(from, 1000, 400)
     assert.ok(range !== undefined, `found nothing at ${from}`)
     assert.equal(offsetsIn(await rig.log.readBytes(range))[0], from)
     assert.equal((await rig.log.offsetForTimestamp(T0 + from))?.offset, from)
@@ -98,7 +98,7 @@ test('a log whose batches cannot be walked is not cut, and is read as far as it 
   content.fill(0xff, at)
   await assert.rejects(rig.log.truncateTo(190), StorageError)
   assert.equal(rig.disk.contentOf(FILE)?.length, good.length)
-  assert.equal(offsetsIn(await rig.log.readBytes((await rig.log.read(20, 1000, 190, true)) as never))[0], 20)
+  assert.equal(offsetsIn(await rig.log.readBytes((await rig.log.read(20, 1000, 190)) as never))[0], 20)
   await mend(rig)
   assert.equal(rig.log.failure?.errno, 'EIO')
   good.copy(content)

@@ -35,6 +35,8 @@ export interface WriterOptions {
   readonly recoveryPointLowered?: (() => Promise<void>) | undefined
   /** Called when a sync failed: what was written may be gone, though nobody has cut the power. */
   readonly syncFailed?: (() => void) | undefined
+  /** From now on appends are refused. */
+  readonly failed?: (() => void) | undefined
 }
 
 /**
@@ -375,6 +377,7 @@ export class Writer {
     this.cuts++
     this.#cure.begin(failure, ofSync)
     if (ofSync) this.#options.syncFailed?.()
+    this.#options.failed?.()
     const refused = [...this.#awaitingSync, ...(during === undefined ? [] : [during]), ...this.#queue]
     this.#awaitingSync = []
     this.#queue = []

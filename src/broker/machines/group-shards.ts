@@ -239,7 +239,7 @@ export class ShardRunner {
     let offset: Offset = log.startOffset
     try {
       while (offset < log.endOffset) {
-        const range = await log.read(offset, READ_BYTES, log.endOffset, true)
+        const range = await log.read(offset, READ_BYTES, log.endOffset)
         // The log is being mended: there is more than it can say now, and to end here would forget it.
         if (range === undefined) throw new StorageError('EAGAIN', log.folder, 'the log is being mended')
         const bytes = await log.readBytes(range)

@@ -243,7 +243,8 @@ class FetchCall implements Watcher {
         if (bytesLeft <= 0 && any) return undefined
         const upTo = this.#request.isolationLevel === 1 ? partition.lastStableOffset : partition.highWatermark
         const bytes = Math.min(asked.maxBytes, bytesLeft)
-        return partition.log.read(asked.fetchOffset, bytes, upTo, !any)
+        const { log } = partition
+        return any ? log.readFitting(asked.fetchOffset, bytes, upTo) : log.read(asked.fetchOffset, bytes, upTo)
       })
       looks.push(look)
       if (look instanceof Promise) {

@@ -209,7 +209,10 @@ export class ReplicaFetchCall implements PlacesListener {
     const bytesLeft = this.#request.maxBytes - this.#bytes
     if (bytesLeft <= 0 && this.#bytes > 0) return { ...NOTHING, partition }
     const bytes = Math.min(asked.maxBytes, bytesLeft)
-    const range = log.read(fetchOffset, bytes, log.endOffset, this.#bytes === 0)
+    const range =
+      this.#bytes === 0
+        ? log.read(fetchOffset, bytes, log.endOffset)
+        : log.readFitting(fetchOffset, bytes, log.endOffset)
     if (!(range instanceof Promise)) return { ...NOTHING, partition, range }
     // What it will give is not known yet; the limits that are left count it as full.
     this.#bytes += bytes

@@ -110,7 +110,7 @@ export class PartitionLogChecker {
     holds(endOffset >= log.durableOffset, `durable to ${log.durableOffset}, past the end ${endOffset}`)
     const found: Buffer[] = []
     for (let offset = 0; offset < endOffset; ) {
-      const range = await log.read(offset, 3000, endOffset, true)
+      const range = await log.read(offset, 3000, endOffset)
       holds(range !== undefined, `offset ${offset} of ${endOffset} cannot be read`)
       const bytes = await log.readBytes(range)
       const next = this.read(bytes, offset)

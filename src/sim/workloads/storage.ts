@@ -207,7 +207,7 @@ class Life {
       if (endOffset === 0) continue
       const from = random.chance(0.5) ? random.below(endOffset) : endOffset - 1
       try {
-        const range = await log.read(from, random.below(5000), endOffset, true)
+        const range = await log.read(from, random.below(5000), endOffset)
         // Also while it cuts off what a failed write left.
         holds(range !== undefined, `offset ${from} of ${endOffset} cannot be read`)
         this.#checker.read(await log.readBytes(range), from)

@@ -174,7 +174,7 @@ export function appendTo({ log, fold }: Pick<Rig, 'log' | 'fold'>, bytes: Buffer
 export async function readAll(log: Log, from: Offset = log.startOffset, pieceBytes = 10_000): Promise<Buffer> {
   const pieces: Buffer[] = []
   for (let offset = from; ; ) {
-    const range = await log.read(offset, pieceBytes, log.endOffset, true)
+    const range = await log.read(offset, pieceBytes, log.endOffset)
     if (range === undefined) return Buffer.concat(pieces)
     pieces.push(await log.readBytes(range))
     offset = range.nextOffset

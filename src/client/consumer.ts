@@ -72,6 +72,12 @@ export class Consumer {
     return this.#fetcher.partitions
   }
 
+  /** Who it is in its group, for what is committed beside it; undefined while it is no member of a generation. */
+  get membership(): { readonly memberId: string; readonly generationId: number } | undefined {
+    const committer = this.#session?.committer
+    return committer === undefined || committer.generationId < 0 ? undefined : committer
+  }
+
   /** Reads these partitions and no others. */
   assign(partitions: readonly (TopicPartition & { readonly from: Offset | OffsetSpec })[]): void {
     if (this.#session !== undefined) {

@@ -311,6 +311,33 @@ test('a disk that fails for long loses the leadership of what lies on it, not th
   })
 })
 
+test('a leader whose disk is full hands over to who has space, and follows again when it has', async () => {
+  const cluster = new Cluster(9)
+  await cluster.run(async () => {
+    const client = await started(cluster)
+    await createTopic(client, { name: 't', assignments: [[1, 2, 3]] })
+    await createTopic(client, { name: 'alone', assignments: [[1]] })
+    const producer = new Producer(client)
+    for (const topic of ['t', 'alone']) await producer.send(topic, [{ value: 'before', partition: 0 }])
+    const { disk } = cluster.machine('b1')
+    const { capacity } = disk.faults
+    disk.faults.capacity = disk.usedBytes
+    const from = cluster.simulation.schedule.now
+    await producer.send('t', [{ value: 'during', partition: 0 }])
+    const tookMs = (cluster.simulation.schedule.now - from) / 1000
+    assert.ok(tookMs < 12_000, `it takes some seconds, not ${tookMs} ms`)
+    assert.notEqual((await partitionOf(client, 't')).leader, 1)
+    assert.deepEqual(await isrOf(client, 't'), [2, 3])
+    assert.equal((await partitionOf(client, 'alone')).leader, 1)
+    assert.deepEqual(await valuesOf(client, 'alone'), ['before'])
+    disk.faults.capacity = capacity
+    await until(cluster, 'it follows', async () => (await isrOf(client, 't')).length === 3)
+    await producer.send('alone', [{ value: 'after', partition: 0 }])
+    await producer.close()
+    client.close()
+  })
+})
+
 test('a broker that the others cannot reach where it says is told of in one line, and again when they can', async () => {
   const cluster = new Cluster(8, true)
   const told = (text: string) => cluster.simulation.trace.lines?.filter(line => line.includes(text)).length

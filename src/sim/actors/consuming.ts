@@ -67,7 +67,11 @@ export class Consuming {
         const records = await consumer.poll(random.between(10, 500) * Math.min(pace, 10))
         // What it has read by now may be what a power cut took afterwards.
         if (losses !== ledger.losses) break
-        const owned = new Set(consumer.assignment.map(keyOf))
+        const { membership, assignment } = consumer
+        if (membership !== undefined) {
+          ledger.owned(this.#group, membership.generationId, membership.memberId, assignment)
+        }
+        const owned = new Set(assignment.map(keyOf))
         for (const key of [...next.keys()]) if (!owned.has(key)) next.delete(key)
         for (const record of records) {
           ledger.read(record)

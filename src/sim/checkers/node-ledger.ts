@@ -54,8 +54,8 @@ class PartitionLedger {
 
 /**
  * What a node has promised its clients. Rules: an acknowledged record is read at its offset, once and in its producer's
- * order; offsets are dense; the end and the start of a partition and what a group has committed never go back; a producer
- * id is given once. A power cut takes what was not to be synced, and nothing else.
+ * order; offsets are dense; the end and the start of a partition and what a group has committed never go back; one member of
+ * a generation owns a partition; a producer id is given once. A power cut takes what was not to be synced, and nothing else.
  */
 export class NodeLedger {
   readonly #partitions = new Map<string, PartitionLedger>()
@@ -63,6 +63,8 @@ export class NodeLedger {
   readonly #origins = new Map<string, Origin>()
   readonly #commits = new Map<string, Map<string, Offset>>()
   readonly #producerIds = new Set<number>()
+  /** By group, generation and partition. */
+  readonly #owners = new Map<string, string>()
   /** Counts the power cuts that may have taken something. */
   losses = 0
   /** Counts the ends that were not clean. */
@@ -215,6 +217,19 @@ export class NodeLedger {
     const commits = this.#commits.get(group) ?? new Map<string, Offset>()
     this.#commits.set(group, commits)
     commits.set(keyOf(of), Math.max(commits.get(keyOf(of)) ?? 0, offset))
+  }
+
+  /** A member of this generation holds these partitions, so nobody else does. */
+  owned(group: string, generation: number, member: string, partitions: readonly TopicPartition[]): void {
+    for (const of of partitions) {
+      const key = `${group}/${generation}/${keyOf(of)}`
+      const owner = this.#owners.get(key)
+      if (owner === undefined) this.#owners.set(key, member)
+      holds(
+        owner === undefined || owner === member,
+        `members ${owner} and ${member} of ${group} both own ${keyOf(of)} in generation ${generation}`,
+      )
+    }
   }
 
   commitFloors(group: string): ReadonlyMap<string, Offset> {

@@ -1,6 +1,6 @@
 import { Partition, type ProduceToken } from '#broker/partitions/partition.ts'
 import { BrokerWatch } from '#controller/broker-watch.ts'
-import { Standby } from '#controller/standby.ts'
+import { Term } from '#controller/term.ts'
 import { GroupShard } from '#core/group/shard.ts'
 import { ControllerState } from '#core/metadata/controller-state.ts'
 import { OFFSETS_TOPIC } from '#core/metadata/topic-name.ts'
@@ -137,16 +137,17 @@ export const CLUSTER_MUTANTS: Readonly<Record<string, () => () => void>> = {
           return this.ownEnd
         },
     ),
-  /** Controllers apply what is not committed. */
-  'applied-before-commit': () =>
+  /** The active controller answers before what it decided is committed. */
+  'answered-before-commit': () =>
     replace(
-      Standby.prototype,
-      'appended',
+      Term.prototype,
+      'submit',
       original =>
-        function (this: Standby, bytes, from, endOffset) {
-          original.call(this, bytes, from, endOffset)
-          this.committed(endOffset)
-        },
+        function (this: Term, command) {
+          const answer = original.call(this, command)
+          this.committed(this.nextOffset)
+          return answer
+        } as typeof original,
     ),
   /** Followers learn nothing of producers. */
   'producers-not-followed': () => replace(ProducerStates.prototype, 'apply', () => () => {}),

@@ -395,19 +395,42 @@ class Play implements Scene, Serving {
 
   async #disturbNetwork(): Promise<void> {
     const random = this.#random.fork()
-    const { network } = this.simulation
     while (!this.calm) {
       await this.simulation.wait(random.between(1, 3000) * this.pace)
       if (this.calm) return
       const a = random.pick(this.#members).node
       const b = random.chance(0.3) ? random.pick(this.#clients) : random.pick(this.#members).node
       if (a === b) continue
-      const isGrey = random.chance(0.2)
-      if (isGrey) network.slow(a, b, random.pick([5000, 50_000, 500_000]))
-      const right = isGrey ? () => network.slow(a, b, 0) : breakNetwork(network, a, b, random)
-      await this.simulation.wait(random.between(1, random.chance(isGrey ? 0.5 : 0.1) ? 30_000 : 3000))
+      const { right, lasts } = this.#breakLinks(a, b, random)
+      await this.simulation.wait(random.between(1, random.chance(lasts) ? 30_000 : 3000))
       right()
     }
+  }
+
+  #breakLinks(a: FakeNode, b: FakeNode, random: SeededRandom): { right: () => void; lasts: number } {
+    const { network } = this.simulation
+    const kind = random.fraction()
+    if (kind < 0.15) {
+      // One is alone: its clients reach it, the others do not, or do not hear it.
+      const others = this.#members.map(({ node }) => node).filter(node => node !== a)
+      const isDeaf = random.chance(0.7)
+      for (const other of others) {
+        network.cut(a, other)
+        if (isDeaf) network.cut(other, a)
+      }
+      const right = (): void => {
+        for (const other of others) {
+          network.heal(a, other)
+          network.heal(other, a)
+        }
+      }
+      return { right, lasts: 0.2 }
+    }
+    if (kind < 0.35) {
+      network.slow(a, b, random.pick([5000, 50_000, 500_000]))
+      return { right: () => network.slow(a, b, 0), lasts: 0.5 }
+    }
+    return { right: breakNetwork(network, a, b, random), lasts: 0.1 }
   }
 
   async #disturbClocks(): Promise<void> {

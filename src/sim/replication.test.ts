@@ -338,6 +338,26 @@ test('a leader whose disk is full hands over to who has space, and follows again
   })
 })
 
+test('where all disks are full one replica stays and is read, and all come back', async () => {
+  const cluster = new Cluster(10)
+  await cluster.run(async () => {
+    const client = await started(cluster)
+    await createTopic(client, { name: 't', assignments: [[1, 2, 3]] })
+    const producer = new Producer(client)
+    await producer.send('t', [{ value: 'before', partition: 0 }])
+    const faults = BROKERS.map(name => cluster.machine(name).disk)
+    for (const disk of faults) disk.faults.capacity = disk.usedBytes
+    await assert.rejects(producer.send('t', [{ value: 'refused', partition: 0 }]))
+    assert.notEqual((await partitionOf(client, 't')).leader, -1)
+    assert.deepEqual(await valuesOf(client, 't'), ['before'])
+    for (const disk of faults) disk.faults.capacity = Number.MAX_SAFE_INTEGER
+    await until(cluster, 'all follow', async () => (await isrOf(client, 't')).length === 3)
+    await producer.send('t', [{ value: 'after', partition: 0 }])
+    await producer.close()
+    client.close()
+  })
+})
+
 test('a broker that the others cannot reach where it says is told of in one line, and again when they can', async () => {
   const cluster = new Cluster(8, true)
   const told = (text: string) => cluster.simulation.trace.lines?.filter(line => line.includes(text)).length

@@ -6,9 +6,11 @@ import type { Logger } from '#world/world.ts'
 import type { Partition } from './partition.ts'
 
 /** A disk that fails for so long is not taken to mend itself. */
-const GIVEN_UP_AFTER_MS: Millis = 30_000
-/** Where nothing fails all logs are looked at so rarely: there may be thousands, and who asks asks often. */
-const LOOK_EVERY_MS: Millis = 10_000
+const GIVEN_UP_AFTER_MS: Millis = 10_000
+/** What says that the folder, or the disk below it, is not there any more. */
+const GONE: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EROFS', 'ENODEV', 'ENXIO', 'ESTALE'])
+/** Somebody may just be mounting it. */
+const GONE_AFTER_MS: Millis = 3_000
 
 /**
  * Which folders the cluster is told of as offline (KIP-858), so that others lead what lies there: those in which some log
@@ -19,7 +21,8 @@ export class FailingFolders {
   readonly #log: Logger
   readonly #since = new Map<Uuid, Millis>()
   readonly #givenUp = new Set<Uuid>()
-  #nextLook: Millis = Number.NEGATIVE_INFINITY
+  /** Failures of logs that were looked at. */
+  #seen = 0
 
   constructor(folders: LogFolders, log: Logger) {
     this.#folders = folders
@@ -39,19 +42,22 @@ export class FailingFolders {
 
   /** Those that are given up, for good: the cluster takes a folder back when the broker starts again. */
   look(partitions: Iterable<Partition>, now: Millis): readonly Uuid[] {
-    if (this.#since.size === 0 && now < this.#nextLook) return [...this.#givenUp]
-    this.#nextLook = now + LOOK_EVERY_MS
-    const failing = new Set<Uuid>()
+    const { failures } = this.#folders
+    if (this.#since.size === 0 && failures === this.#seen) return [...this.#givenUp]
+    this.#seen = failures
+    const failing = new Map<Uuid, Millis>()
     for (const { log } of partitions) {
       if (log.failure === undefined || isFull(log.failure)) continue
       const directory = this.#folders.directoryOf(log)
-      if (directory !== undefined) failing.add(directory)
+      if (directory === undefined) continue
+      const patienceMs = GONE.has(log.failure.errno) ? GONE_AFTER_MS : GIVEN_UP_AFTER_MS
+      failing.set(directory, Math.min(patienceMs, failing.get(directory) ?? patienceMs))
     }
     for (const directory of this.#since.keys()) if (!failing.has(directory)) this.#since.delete(directory)
-    for (const directory of failing) {
+    for (const [directory, patienceMs] of failing) {
       const since = this.#since.get(directory) ?? now
       this.#since.set(directory, since)
-      if (now - since < GIVEN_UP_AFTER_MS || this.#givenUp.has(directory)) continue
+      if (now - since < patienceMs || this.#givenUp.has(directory)) continue
       this.#givenUp.add(directory)
       const folder = this.#folders.folders.find(each => each.directoryId === directory)?.path
       this.#log.error(

@@ -4,6 +4,7 @@ import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { CONFIG_RESOURCE } from '#core/metadata/config-resource.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { isActive, type MetadataImage, type PartitionImage, type TopicImage } from '#core/metadata/image.ts'
+import { LOST_DIRECTORY } from '#core/metadata/partition-image.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
 import type { BatchFold } from '#storage/batch-fold.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
@@ -13,6 +14,7 @@ import type { Deadlines } from '../deadlines.ts'
 import type { ControllerLink } from '../metadata/controller-link.ts'
 import { DirectoryReports } from './directory-reports.ts'
 import { FailingFolders } from './failing-folders.ts'
+import { FullLogs } from './full-logs.ts'
 import { IsrChanges } from './isr-changes.ts'
 import { Partition, type PartitionSurroundings } from './partition.ts'
 import { type FetchTerms, ReplicaFetchers } from './replica-fetchers.ts'
@@ -76,6 +78,9 @@ export class Partitions {
   readonly #directoryReports: DirectoryReports
   readonly #fetchers: ReplicaFetchers
   readonly #failingFolders: FailingFolders
+  readonly #fullLogs: FullLogs
+  /** Failures of logs that were looked at. */
+  #failuresSeen = 0
   readonly #around: PartitionSurroundings
   readonly throttle: ReplicationThrottle
   #stopped = false
@@ -87,6 +92,7 @@ export class Partitions {
     const { nodeId, world, deadlines, log, link, brokerEpoch, listener, configs, image } = options
     this.#clock = world.clock
     this.#failingFolders = new FailingFolders(options.folders, log)
+    this.#fullLogs = new FullLogs(log)
     const reporting = { nodeId, link, clock: world.clock, log, brokerEpoch }
     this.#isrChanges = new IsrChanges(reporting)
     this.#directoryReports = new DirectoryReports(reporting)
@@ -235,7 +241,26 @@ export class Partitions {
     const before = this.#failingFolders.count
     const offline = this.#failingFolders.look(this.all(), this.#clock.monotonic())
     if (offline.length > before) this.#settleAll()
+    this.#handOverFull()
     return offline
+  }
+
+  #handOverFull(): void {
+    const { folders, image } = this.#options
+    const isNews = folders.failures !== this.#failuresSeen
+    this.#failuresSeen = folders.failures
+    if ((!isNews && this.#fullLogs.isIdle) || image().metadataVersion < METADATA_VERSION_DIRECTORIES) return
+    const { lost, back } = this.#fullLogs.look(this.all(), this.#clock.monotonic())
+    for (const { topicId, index } of lost) this.#directoryReports.report(topicId, index, LOST_DIRECTORY)
+    for (const partition of back) {
+      const { topicId, index, log } = partition
+      const directory = folders.directoryOf(log)
+      // Also where the controller has not heard yet that it was lost: it may still be on its way.
+      if (directory !== undefined) this.#directoryReports.report(topicId, index, directory)
+      const wanted = image().partition(topicId, index)
+      const terms = this.#topics.get(topicId)?.terms
+      if (wanted !== undefined && terms !== undefined) this.#become(partition, wanted, terms)
+    }
   }
 
   /** Deletes what is too old or too much, in every log. */
@@ -301,15 +326,16 @@ export class Partitions {
   #become(partition: Partition, wanted: PartitionImage, { minInSync }: Terms): void {
     if (!this.#isAlive()) return
     // One that cannot write takes no part: as a follower that stays where it is it would hold up all others.
-    const mayAct = !this.#failingFolders.hasGivenUp(partition)
+    const mayAct = !this.#failingFolders.hasGivenUp(partition) && !this.#fullLogs.isHandedOver(partition)
     partition.become(mayAct ? wanted : { ...wanted, leader: -1 }, { minInSync })
     if (wanted.leader < 0 || !mayAct) this.#fetchers.leave(partition)
     this.#reportDirectory(partition, wanted)
   }
 
-  #reportDirectory({ topicId, index, log }: Partition, wanted: PartitionImage): void {
+  #reportDirectory(partition: Partition, wanted: PartitionImage): void {
+    const { topicId, index, log } = partition
     const { nodeId, folders, image } = this.#options
-    if (image().metadataVersion < METADATA_VERSION_DIRECTORIES) return
+    if (image().metadataVersion < METADATA_VERSION_DIRECTORIES || this.#fullLogs.isHandedOver(partition)) return
     const directory = folders.directoryOf(log)
     if (directory === undefined || wanted.directories[wanted.replicas.indexOf(nodeId)] === directory) return
     this.#directoryReports.report(topicId, index, directory)

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { queryObjects } from 'node:v8'
 import { findKernel } from './kernel.ts'
 
 test('on Linux the system calls are reached', { skip: process.platform !== 'linux' && 'not Linux' }, () => {
@@ -26,4 +28,33 @@ test('on Linux the system calls are reached', { skip: process.platform !== 'linu
     fs.closeSync(to)
     fs.rmSync(folder, { recursive: true })
   }
+})
+
+test('what a thread of the pool writes to is not collected while it runs', {
+  skip: process.platform !== 'linux' && 'not Linux',
+}, async t => {
+  const kernel = findKernel()
+  assert.ok(kernel !== undefined)
+  const folder = fs.mkdtempSync(join(tmpdir(), 'tidemark-kernel-'))
+  t.after(() => fs.rmSync(folder, { recursive: true, force: true }))
+  const pipe = join(folder, 'pipe')
+  assert.equal(spawnSync('mkfifo', [pipe]).status, 0)
+  const bytes = Buffer.alloc(64 * 1024, 'x')
+  fs.writeFileSync(join(folder, 'file'), bytes)
+  const source = fs.openSync(join(folder, 'file'), 'r')
+  const ends = fs.openSync(pipe, 'r+')
+  const live = (): number => queryObjects(Uint32Array, { format: 'count' }) as number
+  const before = live()
+  // All that a pipe takes, so that the thread waits for somebody to read.
+  fs.writeSync(ends, bytes)
+  const sent = kernel.sendFileInPool(ends, source, 0, bytes.length)
+  await new Promise(resolve => setTimeout(resolve, 50))
+  const during = live()
+  fs.readSync(ends, bytes, 0, bytes.length, null)
+  assert.equal(await sent, bytes.length)
+  assert.equal(during, before + 1)
+  await new Promise(resolve => setTimeout(resolve, 10))
+  assert.equal(live(), before, 'and is let go of then')
+  fs.closeSync(source)
+  fs.closeSync(ends)
 })

@@ -60,19 +60,20 @@ function openKernel(): Kernel {
     into[1] = Math.floor(position / 0x1_0000_0000)
     return into
   }
+  /** The thread writes to these when it is done. koffi does not keep them: without this they are collected before. */
+  const inPool = new Set<Uint32Array>()
   const result = (returned: number): number => (returned < 0 ? -koffi.errno() : returned)
 
   return {
     sendFile: (socket, file, position, size) => result(sendfile(socket, file, place(at, position), size)),
     sendFileInPool: (socket, file, position, size) =>
       new Promise(resolve => {
-        sendfile.async(
-          socket,
-          file,
-          place(new Uint32Array(2), position),
-          size,
-          (error: Error | null, returned: number) => resolve(error === null ? returned : -1),
-        )
+        const start = place(new Uint32Array(2), position)
+        inPool.add(start)
+        sendfile.async(socket, file, start, size, (error: Error | null, returned: number) => {
+          inPool.delete(start)
+          resolve(error === null ? returned : -1)
+        })
       }),
     resident: (file, position) => preadv2(file, part, 1, position, RWF_NOWAIT) >= 0,
     syncFileSystem: file =>

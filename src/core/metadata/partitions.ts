@@ -175,7 +175,13 @@ function alterPartitionError(
     return ErrorCode.INVALID_REQUEST
   }
   const eligible = isr.every(({ brokerId: id, brokerEpoch }) => {
-    return state.isActive(id) && (brokerEpoch === -1 || brokerEpoch === state.image.broker(id)?.epoch)
+    const broker = state.image.broker(id)
+    if (!state.isActive(id) || (brokerEpoch !== -1 && brokerEpoch !== broker?.epoch)) return false
+    // A leader may yet see it as in sync whose folder has failed: it would be waited for until it has been silent for long.
+    return (
+      partition.isr.includes(id) ||
+      state.directoryIsOnline(broker, partition.directories[partition.replicas.indexOf(id)])
+    )
   })
   return eligible ? ErrorCode.NONE : ErrorCode.INELIGIBLE_REPLICA
 }

@@ -372,12 +372,13 @@ export class Broker {
         ),
       )
     }
+    const incarnationId = await this.#folders.register(uuidFromRandom(into => world.random.fill(into)))
     this.metadata.start()
     this.#lifecycle = new BrokerLifecycle({
       registration: {
         nodeId: this.nodeId,
         clusterId: this.clusterId,
-        incarnationId: uuidFromRandom(into => world.random.fill(into)),
+        incarnationId,
         listeners: this.#servers.map(server => this.#advertised(server)),
         features: SUPPORTED_FEATURES,
         rack: config.rack ?? null,
@@ -392,7 +393,7 @@ export class Broker {
       heartbeatMs: config.broker.number('broker.heartbeat.interval.ms'),
       sessionTimeoutMs: config.broker.number('broker.session.timeout.ms'),
       offlineLogDirs: () => this.partitions.offlineDirectories(),
-      registered: epoch => void this.#folders.keepBrokerEpoch(epoch),
+      registered: epoch => this.#folders.registered(epoch),
     })
     await this.#lifecycle.start()
     this.partitions.begin()

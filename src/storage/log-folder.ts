@@ -2,7 +2,7 @@ import { assert } from '#base/assert.ts'
 import type { Offset } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import { type Chance, type Clock, type Disk, type Entry, type Lock, type Logger, WorldError } from '#world/world.ts'
-import { readBootMark, removeBootMark, writeBootMark } from './boot-mark.ts'
+import { type BootMark, readBootMark, removeBootMark, writeBootMark } from './boot-mark.ts'
 import { takeCleanShutdown, writeCleanShutdown } from './clean-shutdown.ts'
 import { inParallel } from './files.ts'
 import type { Log } from './log.ts'
@@ -52,8 +52,8 @@ export class LogFolder {
   readonly #lock: Lock
   /** Broker epoch of the clean stop before this start, undefined when it was not clean. */
   readonly cleanBrokerEpoch: number | undefined
-  /** Also of one that was not, where the machine has gone on since. */
-  readonly keptBrokerEpoch: number | undefined
+  /** What a life left that ended without a stop, where the machine has gone on since. */
+  readonly bootMark: BootMark | undefined
   #syncFailed = false
   #marking: Promise<void> = Promise.resolve()
   #directoryId: Uuid
@@ -74,7 +74,7 @@ export class LogFolder {
     path: string,
     lock: Lock,
     cleanBrokerEpoch: number | undefined,
-    keptBrokerEpoch: number | undefined,
+    bootMark: BootMark | undefined,
     directoryId: Uuid,
     found: Set<string>,
     checkpoints: readonly [OffsetCheckpoint, OffsetCheckpoint, OffsetCheckpoint],
@@ -85,7 +85,7 @@ export class LogFolder {
     this.path = path
     this.#lock = lock
     this.cleanBrokerEpoch = cleanBrokerEpoch
-    this.keptBrokerEpoch = keptBrokerEpoch
+    this.bootMark = bootMark
     this.#directoryId = directoryId
     this.found = found
     ;[this.#recoveryPoints, this.#startOffsets, this.#highWatermarks] = checkpoints
@@ -117,7 +117,7 @@ export class LogFolder {
       if (properties?.directoryId === undefined || properties.clusterId !== identity.clusterId)
         await writeMetaProperties(disk, path, { ...identity, directoryId })
       const cleanBrokerEpoch = await takeCleanShutdown(disk, path)
-      const keptBrokerEpoch = cleanBrokerEpoch ?? (await readBootMark(disk, path))
+      const bootMark = await readBootMark(disk, path)
       const checkpoints = [
         new OffsetCheckpoint(disk, path, RECOVERY_POINT_CHECKPOINT),
         new OffsetCheckpoint(disk, path, LOG_START_CHECKPOINT),
@@ -125,17 +125,7 @@ export class LogFolder {
       ] as const
       const loaded = [await checkpoints[0].read(), await checkpoints[1].read(), await checkpoints[2].read()] as const
       const found = await settleFolders(world, path, await disk.list(path))
-      return new LogFolder(
-        world,
-        path,
-        lock,
-        cleanBrokerEpoch,
-        keptBrokerEpoch,
-        directoryId,
-        found,
-        checkpoints,
-        loaded,
-      )
+      return new LogFolder(world, path, lock, cleanBrokerEpoch, bootMark, directoryId, found, checkpoints, loaded)
     } catch (error) {
       await lock.release()
       throw error
@@ -146,12 +136,15 @@ export class LogFolder {
     return this.#directoryId
   }
 
-  /** The broker lives in this epoch from now on. That it cannot be written down costs a new election at worst. */
-  keepBrokerEpoch(brokerEpoch: Offset): Promise<void> {
+  /** The broker epoch of the life before, undefined where something that it had written may be missing. */
+  get keptBrokerEpoch(): Offset | undefined {
+    return this.cleanBrokerEpoch ?? this.bootMark?.brokerEpoch
+  }
+
+  /** For a death that loses nothing. That it cannot be written down costs a new election at worst. */
+  keep(mark: BootMark): Promise<void> {
     const { disk } = this.#world
-    return this.#mark(() =>
-      this.#syncFailed ? removeBootMark(disk, this.path) : writeBootMark(disk, this.path, brokerEpoch),
-    )
+    return this.#mark(() => (this.#syncFailed ? removeBootMark(disk, this.path) : writeBootMark(disk, this.path, mark)))
   }
 
   /** What was written may be gone even if the process alone dies. */

@@ -363,8 +363,8 @@ test('who dies and rises on a machine that went on knows its epoch, unless a syn
   const previous = async (found: MemoryDisk) => (await LogFolders.open(options(found, one))).previousBrokerEpoch
   const folders = await LogFolders.open(options(disk, one))
   assert.equal(folders.previousBrokerEpoch, -1)
-  await folders.keepBrokerEpoch(12)
-  await folders.keepBrokerEpoch(13)
+  await folders.registered(12)
+  await folders.registered(13)
   assert.equal(await previous(disk.afterKill()), 13)
   for (let seed = 1; seed < 5; seed++) assert.equal(await previous(disk.afterPowerCut(new SeededRandom(seed))), -1)
 
@@ -373,8 +373,24 @@ test('who dies and rises on a machine that went on knows its epoch, unless a syn
   disk.fault = operation => (operation === 'sync' ? 'EIO' : undefined)
   await assert.rejects(log.flush())
   disk.fault = () => undefined
-  await folders.keepBrokerEpoch(14)
+  await folders.registered(14)
   assert.equal(await previous(disk.afterKill()), -1)
+})
+
+test('who was killed before it heard of its epoch registers under the same id again, once', async () => {
+  const one = { paths: ['/a'] }
+  const disk = new MemoryDisk()
+  await (await LogFolders.open(options(disk, one))).registered(7)
+  const second = disk.afterKill()
+  assert.equal(await (await LogFolders.open(options(second, one))).register(TOPIC_A), TOPIC_A)
+  const third = second.afterKill()
+  const folders = await LogFolders.open(options(third, one))
+  assert.equal(folders.previousBrokerEpoch, 7)
+  assert.equal(await folders.register(TOPIC_B), TOPIC_A)
+  await folders.registered(8)
+  const fourth = await LogFolders.open(options(third.afterKill(), one))
+  assert.equal(fourth.previousBrokerEpoch, 8)
+  assert.equal(await fourth.register(TOPIC_B), TOPIC_B)
 })
 
 test('where a log begins: a disk that does not take it is said, a full one is not, and who comes together shares a write', async () => {

@@ -3,6 +3,7 @@ import type { Millis, NodeId, Offset } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import { type Timer, WorldError } from '#world/world.ts'
 import type { BatchFold } from './batch-fold.ts'
+import type { BootMark } from './boot-mark.ts'
 import { DamagedLogs } from './damaged-logs.ts'
 import { Log } from './log.ts'
 import type { LogConfig } from './log-config.ts'
@@ -177,9 +178,26 @@ export class LogFolders {
     return epochs.size === 1 ? (epoch as number) : -1
   }
 
-  /** The broker lives in this epoch from now on: a death that loses nothing can be told from one that may. */
-  async keepBrokerEpoch(brokerEpoch: Offset): Promise<void> {
-    await Promise.all(this.#folders.map(folder => folder.keepBrokerEpoch(brokerEpoch)))
+  /**
+   * Under which id the broker registers: a new one, or that of a life that was killed before it heard of its epoch. With
+   * another id the controller would miss an epoch in between, and believe that something is lost.
+   */
+  async register(freshId: Uuid): Promise<Uuid> {
+    const ids = new Set(this.#folders.map(({ bootMark }) => bootMark?.incarnationId))
+    const [unfinished] = ids
+    const incarnationId = ids.size === 1 && this.#failed.length === 0 ? (unfinished ?? freshId) : freshId
+    await this.#keep({ brokerEpoch: this.previousBrokerEpoch, incarnationId })
+    return incarnationId
+  }
+
+  /** The broker lives in this epoch from now on. */
+  registered(brokerEpoch: Offset): Promise<void> {
+    return this.#keep({ brokerEpoch, incarnationId: undefined })
+  }
+
+  /** So that a death that loses nothing can be told from one that may. */
+  async #keep(mark: BootMark): Promise<void> {
+    await Promise.all(this.#folders.map(folder => folder.keep(mark)))
   }
 
   get hadCleanShutdown(): boolean {

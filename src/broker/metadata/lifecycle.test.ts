@@ -47,7 +47,7 @@ class Rig extends ControllerDouble {
       heartbeatMs: HEARTBEAT_MS,
       sessionTimeoutMs: 9000,
       offlineLogDirs: () => [],
-      registered: () => {},
+      registered: async () => {},
     })
   }
 

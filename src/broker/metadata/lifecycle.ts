@@ -12,7 +12,7 @@ import type { MetadataFollower } from './follower.ts'
 export interface Registration {
   readonly nodeId: NodeId
   readonly clusterId: string
-  /** A fresh id of each start of the process. */
+  /** Of this life of the process, or of lives that ended before they heard that they were registered. */
   readonly incarnationId: Uuid
   readonly listeners: readonly {
     readonly name: string
@@ -40,8 +40,8 @@ export interface LifecycleOptions {
   readonly sessionTimeoutMs: Millis
   /** Directories that do not work at this moment. */
   readonly offlineLogDirs: () => readonly Uuid[]
-  /** It is registered under this epoch. */
-  readonly registered: (epoch: Offset) => void
+  /** It is registered under this epoch, and does nothing under it before this resolves. */
+  readonly registered: (epoch: Offset) => Promise<void>
 }
 
 /** Refusals that asking again does not change, and what does. */
@@ -170,7 +170,7 @@ export class BrokerLifecycle {
         if (answer.errorCode === ErrorCode.NONE) {
           link.wasTaken()
           this.#epoch = answer.brokerEpoch
-          this.#options.registered(answer.brokerEpoch)
+          await this.#options.registered(answer.brokerEpoch)
           return
         }
         const { name, message } = errorOf(answer.errorCode)

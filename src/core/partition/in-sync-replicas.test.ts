@@ -49,3 +49,16 @@ test('nobody speaks for a follower that lacks something', () => {
   // It had all until it fetched the time before.
   assert.equal(replicas.wakeAt(110), 10 + LAG_MS + 1)
 })
+
+test('whom the controller takes out is waited for again only once it fetches', () => {
+  const replicas = withFollower()
+  const contact = { at: 10 }
+  replicas.fetched(2, AT_END, 100, 10, contact)
+  assert.equal(replicas.heldByAll(110, 11), 100)
+  replicas.assigned([1, 2], [1], 2, 20)
+  contact.at = 30
+  replicas.endMoves()
+  assert.equal(replicas.heldByAll(110, 31), 110)
+  replicas.fetched(2, { ...AT_END, offset: 110 }, 110, 40)
+  assert.equal(replicas.heldByAll(115, 41), 110)
+})

@@ -262,6 +262,11 @@ export class InSyncReplicas {
   #commit(isr: readonly NodeId[], partitionEpoch: Epoch, now: Millis): void {
     assert(partitionEpoch >= this.#partitionEpoch, 'the partition epoch never falls')
     for (const follower of this.#followers) {
+      // Whom the controller took out, perhaps because its folder has failed, is waited for only when it fetches again.
+      if (this.#isr.includes(follower.id) && !isr.includes(follower.id)) {
+        follower.caughtUpAt = NEVER
+        follower.contact = undefined
+      }
       // Who is let in has reached the watermark and may still be far from the end: it gets the time that anybody has, or
       // it would be let in and put out without end.
       if (isr.includes(follower.id) && !this.#isr.includes(follower.id)) follower.letInAt = now

@@ -273,6 +273,8 @@ export class NodeLedger {
   lost(ends: readonly (TopicPartition & { readonly offset: Offset })[]): void {
     for (const each of ends) this.#partition(each).truncate(each.offset)
     this.losses++
+    // What a group was is lost as well: it counts its generations anew.
+    this.#owners.clear()
     for (const origin of this.#origins.values()) origin.tainted = true
   }
 

@@ -65,7 +65,7 @@ const CAUGHT: Record<string, RegExp> = {
   'sync-lies': /was acknowledged|is no batch|is corrupt|not restored|start was refused/,
   'ack-unsynced': /was acknowledged/,
   'ack-early': /was acknowledged/,
-  'bit-flip': /is corrupt|is no batch|was never appended/,
+  'bit-flip': /is corrupt|is no batch|was never appended|was asked for and batch/,
   gap: /should come and batch|was asked for and batch/,
   'start-refused': /start was refused/,
   // Or it hangs, and so does all that waits for it.

@@ -17,6 +17,9 @@ const IN_ORDER = [
   'kill -9 of all nodes at once',
 ]
 
+// A run that takes too long is ended by a signal; the nodes that it has started end with it.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+
 const { clients, python, missing } = await clientsHere()
 
 test('three nodes of ours are killed, stopped, cut off and filled: what was acknowledged is there once and in order', {

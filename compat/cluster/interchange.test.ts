@@ -9,6 +9,9 @@ import { type ClusterOptions, FEATURES_OF_KAFKA, type Member, MixedCluster } fro
 import { eventually } from './nodes.ts'
 import { makeTopic, passed, Trial } from './trial.ts'
 
+// A run that takes too long is ended by a signal; the nodes that it has started end with it.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130))
+
 const skip = await withoutKafka()
 
 /** Nine seconds of waiting for each broker that Kafka has to miss are too many for a test. */

@@ -9,6 +9,8 @@ export interface Workload {
   /** Virtual time after which a run that has not come to its end is stuck; an hour where it does not say. */
   readonly limitMs?: Millis
   run(simulation: Simulation, mutant: string | undefined): Promise<void>
+  /** Breaks what a mutant breaks in the product, and returns what mends it: when the run is over, however it ended. */
+  readonly patch?: (mutant: string) => () => void
 }
 
 export interface SimulationOptions {
@@ -40,12 +42,14 @@ export async function runSimulation(options: SimulationOptions): Promise<Simulat
   const broken = Promise.withResolvers<never>()
   const unhandled = (reason: unknown): void => broken.reject(reason)
   process.on('unhandledRejection', unhandled)
+  const mend = mutant === undefined ? undefined : workload.patch?.(mutant)
   try {
     await simulation.run(Promise.race([workload.run(simulation, mutant), broken.promise]), limitMs)
   } catch (thrown) {
     error = thrown instanceof Error ? thrown : new Error(String(thrown))
   } finally {
     process.off('unhandledRejection', unhandled)
+    mend?.()
   }
   const { trace, schedule } = simulation
   return {

@@ -85,6 +85,8 @@ export class Partition {
   #follower: PartitionFollower | undefined
   #leaderId: NodeId = -1
   #leaderEpoch: Epoch = -1
+  /** As the metadata has it; a leader knows better. */
+  #isInSync = false
   #highWatermark: Offset
   /** Where the log ended when this broker began to lead. */
   #epochStart: Offset = -1
@@ -184,6 +186,7 @@ export class Partition {
   /** Takes the part that the cluster wants it to take; while the log is being cut, when that is done. */
   become(assignment: Assignment, terms: PartitionTerms): void {
     if (this.#gone) return
+    this.#isInSync = assignment.isr.includes(this.#around.nodeId)
     if (this.#isCutting) {
       this.#wanted = { assignment, terms }
       return
@@ -329,9 +332,9 @@ export class Partition {
     return this.#follower?.isBusy ?? false
   }
 
-  /** It holds all that the leader has committed, as far as is known here. */
+  /** It holds all that the leader has committed, as far as is known here, or is in sync in the eyes of the cluster. */
   get isCaughtUp(): boolean {
-    return this.#follower?.isCaughtUp ?? true
+    return this.#isInSync || (this.#follower?.isCaughtUp ?? true)
   }
 
   /** What the leader answered to the fetch of a position. */

@@ -46,13 +46,9 @@ export const cluster: Workload = {
   name: 'cluster',
   mutants: Object.keys(CLUSTER_MUTANTS),
   limitMs: 24 * 3_600_000,
-  async run(simulation, mutant) {
-    const undo = mutant === undefined ? undefined : CLUSTER_MUTANTS[mutant]?.()
-    try {
-      await new Play(simulation).run()
-    } finally {
-      undo?.()
-    }
+  patch: mutant => CLUSTER_MUTANTS[mutant]?.() ?? (() => {}),
+  async run(simulation) {
+    await new Play(simulation).run()
   },
 }
 

@@ -25,14 +25,9 @@ const SYNC_ALL = 'log.flush.interval.messages=1'
 export const node: Workload = {
   name: 'node',
   mutants: Object.keys(NODE_MUTANTS),
+  patch: mutant => NODE_MUTANTS[mutant]?.patch?.() ?? (() => {}),
   async run(simulation, mutant) {
-    const wrong = mutant === undefined ? undefined : NODE_MUTANTS[mutant]
-    const undo = wrong?.patch?.()
-    try {
-      await new Play(simulation, wrong ?? {}).run()
-    } finally {
-      undo?.()
-    }
+    await new Play(simulation, mutant === undefined ? {} : (NODE_MUTANTS[mutant] ?? {})).run()
   },
 }
 

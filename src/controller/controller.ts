@@ -325,8 +325,9 @@ export class Controller {
 
   async #stop(): Promise<void> {
     this.#registration.stop()
-    this.#leaderless.stop()
     await this.#quorum.stop()
+    // Only now: handing over leaves nobody who leads.
+    this.#leaderless.stop()
     this.#wakeUp.stop()
     this.#watch.end()
     this.#active.resign()

@@ -33,3 +33,20 @@ for (const dies of ['the leader', 'the others'] as const)
     )
     assert.equal(told('no controller leads for'), 1)
   })
+
+test('a controller that hands over and stops has no timer left that keeps its process', async () => {
+  const simulation = new Simulation(9)
+  const rig = new QuorumRig(simulation)
+  await simulation.run(
+    (async () => {
+      rig.addStatic(3)
+      await rig.startAll()
+      await rig.active()
+      await rig.caughtUp()
+      await rig.stopAll()
+      // What the network still has to deliver is no timer of theirs.
+      await simulation.wait(1000)
+      assert.equal(simulation.schedule.pending, 0)
+    })(),
+  )
+})

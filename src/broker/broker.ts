@@ -25,6 +25,7 @@ import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
 import type { Address, Logger, World } from '#world/world.ts'
 import { Deadlines } from './deadlines.ts'
+import { type Endpoint, endpointsOf } from './endpoints.ts'
 import { Groups } from './machines/groups.ts'
 import { ControllerLink } from './metadata/controller-link.ts'
 import { Controllers } from './metadata/controllers.ts'
@@ -48,14 +49,6 @@ export interface BrokerOptions {
   readonly ownController?: Address | undefined
   /** Ends a start that is still waiting for the cluster; `start` then rejects. */
   readonly abort?: AbortSignal | undefined
-}
-
-export interface Endpoint {
-  readonly nodeId: NodeId
-  readonly host: string
-  readonly port: number
-  readonly rack: string | null
-  readonly isFenced: boolean
 }
 
 const CATCH_UP_WAIT_MS = 5000
@@ -243,20 +236,14 @@ export class Broker {
     return this.registeredEndpoints(caller).filter(({ isFenced }) => !isFenced)
   }
 
-  /**
-   * All brokers of the cluster as this caller reaches them: by their listener of the same name. Without
-   * advertised.listeners, this one is where the caller has dialled it.
-   */
+  /** All brokers of the cluster, as this caller reaches them. */
   registeredEndpoints(caller: Caller): Endpoint[] {
-    const endpoints: Endpoint[] = []
-    for (const { id, endPoints, rack, fenced } of this.metadata.image.brokers.values()) {
-      const registered = endPoints.find(({ name }) => name === caller.listener)
-      if (registered === undefined) continue
-      const dialled = id === this.nodeId && this.#listenerOf(caller.listener)?.advertised === undefined
-      const { host, port } = dialled ? caller.local : registered
-      endpoints.push({ nodeId: id, host, port, rack, isFenced: fenced })
-    }
-    return endpoints
+    return endpointsOf(this.metadata.image.brokers.values(), {
+      nodeId: this.nodeId,
+      listener: caller.listener,
+      address: caller.local,
+      isAdvertised: this.#listenerOf(caller.listener)?.advertised !== undefined,
+    })
   }
 
   /** KIP-951: where the leaders are that a client was told of, so that it need not ask. */

@@ -215,7 +215,9 @@ export class Partitions {
 
   /** All that is open takes its part, as soon as the image knows of this life of the broker. */
   begin(): void {
-    if (!this.#alive && this.#isAlive()) this.#settleAll()
+    if (this.#alive || !this.#isKnown()) return
+    this.#alive = true
+    this.#settleAll()
   }
 
   #settleAll(): void {
@@ -315,16 +317,16 @@ export class Partitions {
    * What the log of the cluster says before this broker's registration, it says to a life before. To act on it would be
    * to lead with what has long been another's to lead, and to take for committed what is not.
    */
-  #isAlive(): boolean {
-    if (this.#alive) return true
+  #isKnown(): boolean {
     const { image, nodeId, brokerEpoch } = this.#options
     const epoch = brokerEpoch()
-    this.#alive = epoch >= 0 && (image().broker(nodeId)?.epoch ?? -1) >= epoch
-    return this.#alive
+    return epoch >= 0 && (image().broker(nodeId)?.epoch ?? -1) >= epoch
   }
 
   #become(partition: Partition, wanted: PartitionImage, { minInSync }: Terms): void {
-    if (!this.#isAlive()) return
+    // A log that opens late may be the first to find it so, and then all that opened before have waited for it.
+    this.begin()
+    if (!this.#alive) return
     // One that cannot write takes no part: as a follower that stays where it is it would hold up all others.
     const mayAct = !this.#failingFolders.hasGivenUp(partition) && !this.#fullLogs.isHandedOver(partition)
     partition.become(mayAct ? wanted : { ...wanted, leader: -1 }, { minInSync })

@@ -94,7 +94,7 @@ export class BrokerWatch {
     if (this.#watched.has(brokerId) || this.#unfenced(brokerId)?.epoch !== broker.epoch) return
     this.#declared.set(brokerId, broker.epoch)
     const { logger, died } = this.#options
-    logger.info({ brokerId, ...address }, 'a broker is fenced: its connection broke, and where it listened nobody does')
+    logger.warn({ brokerId, ...address }, 'a broker is fenced: its connection broke, and where it listened nobody does')
     died(brokerId, broker.epoch)
   }
 

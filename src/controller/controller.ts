@@ -59,6 +59,7 @@ export class Controller {
   readonly #incarnationId: Uuid
   #server: Server | undefined
   #stopping: Promise<void> | undefined
+  #isStopping = false
   #settled: { resolve(): void; reject(error: unknown): void } | undefined
 
   private constructor({ world, config, log: logger }: ControllerStart, beginning: Beginning) {
@@ -104,7 +105,8 @@ export class Controller {
         },
         follow: (leaderId, epoch) => {
           const news = leaderId < 0 ? 'no active controller is known' : 'this node follows the active controller'
-          logger.info({ epoch, leaderId }, news)
+          // One that hands over and goes has nobody whom it follows, and that is no news.
+          if (leaderId >= 0 || !this.#isStopping) logger.info({ epoch, leaderId }, news)
           if (leaderId < 0) this.#leaderless.lost()
           else this.#leaderless.found(leaderId)
           this.#readers.changed()
@@ -319,6 +321,7 @@ export class Controller {
 
   /** Hands over, stops serving, writes down what a quick start needs. */
   stop(): Promise<void> {
+    this.#isStopping = true
     this.#stopping ??= this.#stop()
     return this.#stopping
   }

@@ -35,7 +35,7 @@ for (const dies of ['the leader', 'the others'] as const)
   })
 
 test('a controller that hands over and stops has no timer left that keeps its process', async () => {
-  const simulation = new Simulation(9)
+  const simulation = new Simulation(9, { keepTrace: true })
   const rig = new QuorumRig(simulation)
   await simulation.run(
     (async () => {
@@ -43,7 +43,13 @@ test('a controller that hands over and stops has no timer left that keeps its pr
       await rig.startAll()
       await rig.active()
       await rig.caughtUp()
+      const before = simulation.trace.lines?.length ?? 0
       await rig.stopAll()
+      const since = simulation.trace.lines?.slice(before) ?? []
+      assert.deepEqual(
+        since.filter(line => line.includes('no active controller is known')),
+        [],
+      )
       // What the network still has to deliver is no timer of theirs.
       await simulation.wait(1000)
       assert.equal(simulation.schedule.pending, 0)

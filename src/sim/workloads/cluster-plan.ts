@@ -41,6 +41,8 @@ export function drawPlan(random: SeededRandom): ClusterPlan {
   const racks = random.chance(0.3)
   const sessionTimeoutMs = random.pick([2000, 9000])
   const pace = random.pick([1, 1, 1, 1, 10, 100])
+  // Then most of what happens is that nothing does: it need not happen more often than it must.
+  const isSlow = pace > 10
   const replicas = [3, 3, 3, 2].filter(count => count <= brokerCount)
   const topics = Array.from({ length: random.between(1, 3) }, (_, index) => ({
     name: `topic${index}`,
@@ -57,10 +59,10 @@ export function drawPlan(random: SeededRandom): ClusterPlan {
     `metadata.log.max.record.bytes.between.snapshots=${random.pick([500, 5000, 20_971_520])}`,
     `log.flush.offset.checkpoint.interval.ms=${random.pick([50, 1000, 60_000])}`,
     `replica.high.watermark.checkpoint.interval.ms=${random.pick([100, 5000])}`,
-    `replica.lag.time.max.ms=${random.pick([2000, 10_000, 30_000])}`,
-    `replica.fetch.wait.max.ms=${random.pick(pace > 1 ? [500, 2000] : [100, 500])}`,
+    `replica.lag.time.max.ms=${random.pick(isSlow ? [10_000, 30_000] : [2000, 10_000, 30_000])}`,
+    `replica.fetch.wait.max.ms=${random.pick(isSlow ? [2000] : [100, 500])}`,
     `broker.session.timeout.ms=${sessionTimeoutMs}`,
-    `broker.heartbeat.interval.ms=${random.pick([200, 1000])}`,
+    `broker.heartbeat.interval.ms=${random.pick(isSlow ? [1000] : [200, 1000])}`,
     `leader.imbalance.check.interval.seconds=${random.pick([2, 300])}`,
     `log.retention.check.interval.ms=${random.pick([3000, 60_000])}`,
     ...(allSynced ? ['log.flush.interval.messages=1'] : []),

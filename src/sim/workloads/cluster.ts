@@ -233,7 +233,7 @@ class Play implements Scene, Serving {
       this.#watch.look(
         this.#members.flatMap(member => {
           const { id, running } = member
-          return running === undefined ? [] : [{ id, running, lossy: member === this.#lossy }]
+          return running === undefined ? [] : [{ id, running, lossy: member === this.#lossy && !member.isInSync }]
         }),
         voting,
       )

@@ -72,8 +72,8 @@ export class Link {
   /** Ends all connections; new ones are taken. */
   reset(): void {
     for (const { near, far } of this.#pairs) {
-      near.resetAndDestroy()
-      far.resetAndDestroy()
+      reset(near)
+      reset(far)
     }
     this.#pairs.clear()
   }
@@ -112,10 +112,16 @@ export class Link {
     from.on('close', () => {
       this.#pairs.delete(pair)
       // A target that refuses is not there: whoever dialled hears a reset, the closest that a proxy comes to a refusal.
-      if (to === pair.near && from === pair.far) to.resetAndDestroy()
+      if (to === pair.near && from === pair.far) reset(to)
       else to.destroy()
     })
   }
+}
+
+/** A reset while a shutdown is under way leaves Node with a handle that never closes: the process could not end. */
+function reset(socket: Socket): void {
+  if (socket.connecting || socket.writableEnded || socket.destroyed) socket.destroy()
+  else socket.resetAndDestroy()
 }
 
 function listen(server: Server, port: number): Promise<void> {

@@ -82,15 +82,20 @@ if (mode !== undefined) {
       PATH: `${dirname(ourNode)}:${process.env.PATH ?? ''}`,
     },
   })
-  // A terminal's Ctrl-C reaches the child by itself; a signal sent to us alone is passed on.
-  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
-  process.on('SIGINT', () => {})
+  // Passed on, as it may be sent to us alone; where the whole group got it, the child takes two for one.
+  let told = false
+  for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) {
+    process.on(signal, () => {
+      told = true
+      child.kill(signal)
+    })
+  }
   // npm passes a signal on to its shell, which ends without telling us; without this a node would run on unseen.
   const parent = process.ppid
   const orphaned = setInterval(() => {
     if (process.ppid === parent || process.env.npm_lifecycle_event === undefined) return
     clearInterval(orphaned)
-    child.kill('SIGTERM')
+    if (!told) child.kill('SIGTERM')
   }, 500)
   orphaned.unref()
   child.on('error', error => fail(`${name} could not be started: ${error.message}`))

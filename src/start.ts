@@ -3,6 +3,7 @@ import { VERSION } from '#base/version.ts'
 import { meansAnyAddress } from '#core/config/listeners.ts'
 import type { ServerConfig } from '#core/config/server.ts'
 import { realWorld } from '#world/real/real.ts'
+import { onStopSignal } from '#world/real/stop-signals.ts'
 import type { Address, World } from '#world/world.ts'
 import { otherProblem, refuseOtherLayout, startBrokers } from './start/brokers.ts'
 import { HELP, nodeConfig, readFlags, type StartPlan } from './start/flags.ts'
@@ -50,7 +51,12 @@ async function run(plan: StartPlan, config: ServerConfig): Promise<number> {
   process.on('unhandledRejection', fatal)
   // Heard from now on: whoever asks for the stop of a node that is starting gets a clean one, a moment later.
   const abort = new AbortController()
-  const asked = signal().then(() => abort.abort())
+  const asked = new Promise<void>(resolve => {
+    onStopSignal(() => {
+      abort.abort()
+      resolve()
+    })
+  })
   let running: Running
   try {
     refuseOtherLayout(plan, config)
@@ -145,21 +151,4 @@ function welcome({ nodeIds, clusterId, listeners }: Running, logDirs: readonly s
     lines.push(`            ${tidemark} consume hello${elsewhere}`)
   }
   return [...lines, '  stop      Ctrl-C', ''].join('\n')
-}
-
-/** The first SIGTERM or SIGINT; a second one ends the process at once. */
-function signal(): Promise<void> {
-  return new Promise(resolve => {
-    const stop = () => {
-      resolve()
-      for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => process.exit(130))
-    }
-    let stopped = false
-    for (const name of ['SIGTERM', 'SIGINT'] as const) {
-      process.once(name, () => {
-        if (!stopped) stop()
-        stopped = true
-      })
-    }
-  })
 }

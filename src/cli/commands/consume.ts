@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander'
 import { listOffsets } from '#client/admin/offsets.ts'
 import type { Client, Topic } from '#client/client.ts'
 import { type ConsumedRecord, Consumer, type OffsetSpec } from '#client/consumer.ts'
+import { onStopSignal } from '#world/real/stop-signals.ts'
 import { type PlaceText, parsePlace, wholeNumber } from '../arguments.ts'
 import { existingTopic, UsageError, wantsJson, withClient } from '../context.ts'
 import { print, remark } from '../output.ts'
@@ -70,15 +71,12 @@ Examples:
             : subscribed(client, found, from, options)
         // Stop where we are when asked to, so that a group learns how far we came.
         const stop = new AbortController()
-        const onSignal = (): void => stop.abort()
-        process.once('SIGINT', onSignal)
-        process.once('SIGTERM', onSignal)
+        const giveBack = onStopSignal(() => stop.abort())
         try {
           await read(client, consumer, found, options, show, stop.signal)
         } finally {
-          process.off('SIGINT', onSignal)
-          process.off('SIGTERM', onSignal)
           await consumer.close()
+          giveBack()
         }
       })
     })

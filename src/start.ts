@@ -35,7 +35,11 @@ export async function start(args: readonly string[]): Promise<number> {
 }
 
 function misused(problem: string): number {
-  process.stderr.write(`${problem}\n${problem.startsWith('error: ') ? '' : 'error: the node was not started\n'}`)
+  // Several lines are a list of what is wrong with the configuration.
+  const isList = problem.includes('\n') && !problem.startsWith('error: ')
+  process.stderr.write(
+    isList ? `${problem}\nerror: the node was not started\n` : `error: ${problem.replace(/^error: /, '')}\n`,
+  )
   return 2
 }
 

@@ -81,7 +81,7 @@ const CHANNEL_CODES: Record<ChannelErrorCode, { code: ErrorName | LocalErrorName
     refused: {
       code: 'CONNECTION_FAILED',
       retriable: true,
-      hint: 'is the broker running, and is this its address and port? `tidemark start` runs one on localhost:9092',
+      hint: 'is the broker running, and is this its address and port? `tidemark start` runs one on localhost:9092; -b takes several addresses by commas, for when one is down',
     },
     'unknown-host': { code: 'CONNECTION_FAILED', retriable: true, hint: 'check the host name for a typing error' },
     unreachable: { code: 'CONNECTION_FAILED', retriable: true, hint: 'check the network and firewalls on the way' },

@@ -105,7 +105,7 @@ function sourcesOfOther(
   const { voters } = first.quorum
   const known = [...controllers, ...first.quorum.bootstrap].map(hostPort)
   const flags = [
-    ...(sources.flags ?? []).filter(({ key }) => key !== 'controller.quorum.auto.join.enable'),
+    ...(sources.flags ?? []),
     ...foldersOf(first, nodeId),
     setting('node.id', String(nodeId)),
     setting('broker.id', String(nodeId)),

@@ -117,6 +117,7 @@ export function readFlags(
     environment: { ...environment },
     overrides: options.override ?? [],
     flags: settingsOf(options),
+    implied: impliedBy(options),
     ...(port !== undefined && { port }),
     ...(options.host !== undefined && { host: options.host }),
   }
@@ -136,10 +137,15 @@ function settingsOf(options: Options): Setting[] {
   if (options.join !== undefined) {
     const addresses = options.join.split(',').map(text => withPort(text.trim()))
     set('controller.quorum.bootstrap.servers', addresses.join(','), '--join')
-    if (options.roles === undefined || options.roles.includes('controller'))
-      set('controller.quorum.auto.join.enable', 'true', '--join')
   }
   return settings
+}
+
+/** What flags mean besides, unless the file, the environment or an override says otherwise. */
+function impliedBy({ join, roles }: Options): Setting[] {
+  return join === undefined || roles?.includes('controller') === false
+    ? []
+    : [{ key: 'controller.quorum.auto.join.enable', value: 'true', source: '--join' }]
 }
 
 function withPort(address: string): string {

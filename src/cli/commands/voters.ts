@@ -5,6 +5,7 @@ import {
   hasDirectory,
   type Listener,
   type QuorumDescription,
+  type QuorumReplica,
   quorumReplica,
   removeVoter,
 } from '#client/admin/quorum.ts'
@@ -48,7 +49,14 @@ Start the node first, wait until it has caught up (tidemark cluster voters), the
         }
         if (!quorum.voters.some(hasDirectory)) throw fixedVoters()
         const directoryId =
-          options.directory ?? quorumReplica(quorum.observers, id, undefined, 'follows the metadata log').directoryId
+          options.directory ??
+          quorumReplica(
+            quorum.observers,
+            id,
+            undefined,
+            'follows the metadata log',
+            `start node ${id} with --join first`,
+          ).directoryId
         const listeners = listenersOf(options) ?? quorum.nodes.find(node => node.id === id)?.listeners ?? []
         if (listeners.length === 0) {
           throw new UsageError(
@@ -88,11 +96,12 @@ started with --join votes again as long as it runs.
       })
       if (wantsJson(self)) printJson({ removed: id })
       else print(`node ${id} votes no more`)
-      if (runs) remark(`hint: node ${id} is running: if it was started with --join, it joins again until it is stopped`)
+      if (runs)
+        remark(`hint: node ${id} ran until a moment ago: if it still runs and was started with --join, it joins again`)
     })
 }
 
-/** Who fetched so lately is taken to run. */
+/** Who fetched so lately may run. */
 const RUNS_MS = 5000
 
 /** Voters without folders are those of a list in every node's configuration, which no request changes (KIP-853). */
@@ -119,16 +128,22 @@ export function quorumTable(
   now = Date.now(),
 ): string {
   const end = Math.max(...voters.map(({ logEndOffset }) => logEndOffset), 0)
+  // Another folder under the leader's number is another replica, which is refused its vote.
+  const leader = [...voters, ...observers].find(({ id }) => id === leaderId)
   const row =
     (role: string) =>
-    (each: QuorumDescription['voters'][number]): Cell[] => [
+    (each: QuorumReplica): Cell[] => [
       each.id,
-      each.id === leaderId ? 'leader' : role,
+      each === leader ? 'leader' : role,
       each.logEndOffset,
       each.logEndOffset < 0 ? null : end - each.logEndOffset,
       each.lastCaughtUpTimestamp < 0 ? null : `${duration(Math.max(0, now - each.lastCaughtUpTimestamp))} ago`,
       ...(withDirectories ? [hasDirectory(each) ? each.directoryId : null] : []),
     ]
   const titles = ['NODE', 'ROLE', 'END', 'LAG', 'CAUGHT UP', ...(withDirectories ? ['FOLDER'] : [])]
-  return table(titles, [...voters.map(row('voter')), ...observers.map(row('observer'))])
+  return table(titles, [...byId(voters).map(row('voter')), ...byId(observers).map(row('observer'))])
+}
+
+function byId(replicas: readonly QuorumReplica[]): QuorumReplica[] {
+  return replicas.toSorted((a, b) => a.id - b.id)
 }

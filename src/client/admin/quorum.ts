@@ -119,19 +119,20 @@ export async function removeVoter(
   )
 }
 
-/** The replica with this id among those who do `what`. Throws where there is none, or its folder must be named. */
+/** The replica with this id among those who do `what`. Throws where there is none, with `cure`, or its folder must be named. */
 export function quorumReplica(
   replicas: readonly QuorumReplica[],
   id: NodeId,
   directoryId: Uuid | undefined,
   what: string,
+  cure?: string,
 ): QuorumReplica {
   const found = replicas.filter(each => each.id === id && (directoryId ?? each.directoryId) === each.directoryId)
   const [replica, another] = found
   if (replica === undefined) {
     const ids = replicas.map(each => each.id).join(', ')
     throw new ClientError('VOTER_NOT_FOUND', `no node ${id} ${what}`, {
-      hint: ids === '' ? `none ${what}` : `${ids} ${replicas.length === 1 ? 'does' : 'do'}`,
+      hint: cure ?? (ids === '' ? `none ${what}` : `${ids} ${replicas.length === 1 ? 'does' : 'do'}`),
     })
   }
   if (another !== undefined) {

@@ -18,8 +18,10 @@ import { bootstrapEntries, type QuorumConfig, quorumConfig, voterEntries } from 
 import { REMOVED_CONFIGS } from './removed.ts'
 import { TOPIC_CONFIGS } from './topic.ts'
 
-/** Where a node's configuration comes from. Later ones win: file, environment, `--override`, flags of their own. */
+/** Where a node's configuration comes from. Later ones win: what flags imply, file, environment, `--override`, flags of their own. */
 export interface ConfigSources {
+  /** What flags bring along unless something else is said anywhere, with the flag as the source. */
+  readonly implied?: readonly Setting[]
   readonly file?: { readonly path: string; readonly text: string }
   readonly environment?: Readonly<Record<string, string | undefined>>
   /** `key=value` each. */
@@ -87,6 +89,7 @@ function gathered(
   errors: ConfigError[],
 ): { settings: Map<string, Setting>; notices: string[] } {
   const settings = new Map<string, Setting>()
+  for (const setting of sources.implied ?? []) settings.set(setting.key, setting)
   const { file } = sources
   if (file !== undefined) {
     const { properties, problems } = parseProperties(file.text)
@@ -440,5 +443,5 @@ function clash(a: Endpoint, b: Endpoint): boolean {
 
 /** All that is wrong, a line each, for people. */
 export function formatConfigErrors(errors: readonly ConfigError[]): string {
-  return errors.map(({ source, message }) => `${source}: ${message}`).join('\n')
+  return errors.map(({ source, message }) => (source === BY_DEFAULT ? message : `${source}: ${message}`)).join('\n')
 }

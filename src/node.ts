@@ -62,7 +62,9 @@ export async function startNode(world: World, config: ServerConfig, abort?: Abor
   } catch (error) {
     // What did start would keep the process alive, and its folders locked.
     await controller?.stop()
-    await folders.close(folders.previousBrokerEpoch)
+    // A controller that ran may have been given a vote, or have voted, under the identity of its folder.
+    if (controller === undefined) await folders.closeUnused()
+    else await folders.close(folders.previousBrokerEpoch)
     throw error
   }
   return {

@@ -1,4 +1,5 @@
 import fs from 'node:fs'
+import { join } from 'node:path'
 import { isLoopback, meansAnyAddress } from '#core/config/listeners.ts'
 import type { ServerConfig } from '#core/config/server.ts'
 import { realWorld } from '#world/real/real.ts'
@@ -9,7 +10,16 @@ import type { LogChoice } from './flags.ts'
 
 /** Starts a node in the real world; as `startNode`. */
 export async function startOneNode(world: World, config: ServerConfig, abort: AbortSignal): Promise<RunningNode> {
+  if (!config.logDirs.some(dir => fs.existsSync(join(dir, 'meta.properties')))) await tryListeners(world, config)
   return await startNode(world, await reachable(world, config), abort)
+}
+
+/** Before a new cluster is founded in a folder, which then is that of this node: a port that is taken is the common slip. */
+async function tryListeners({ network }: World, { listeners }: ServerConfig): Promise<void> {
+  for (const { host, port } of listeners) {
+    const listener = await network.listen({ host, port }, socket => socket.destroy())
+    await listener.close()
+  }
 }
 
 /** A world whose log is written at once from any thread. */

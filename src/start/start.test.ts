@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
@@ -224,4 +224,47 @@ test('three commands make a quorum of three, which outlives the death of its lea
   await until('another one leads', async () => rest.includes((await quorumAt(ask)).leader))
   await until('the dead one is fenced', async () => (await brokersAt(ask)).join() === rest.join())
   for (const id of rest) assert.equal(await nodes[id - 1]?.stop(), 0, nodes[id - 1]?.text() ?? '')
+})
+
+test("a folder is nobody's again after a start that failed before it served", async t => {
+  const data = await folder(t)
+  const port = await freePorts(6)
+  const one = startProcess(t, ['--port', `${port}`, '--data', `${data}/1`])
+  await isUp(one)
+  const own = ['--data', `${data}/2`]
+  const join = ['--join', `localhost:${port}`, '--roles', 'broker']
+  const failures: readonly [readonly string[], RegExp][] = [
+    [['--port', `${port}`], /another process listens there/],
+    [['--port', `${port - 1}`], /another process listens there/],
+    [
+      [
+        '--port',
+        `${port + 2}`,
+        '--node-id',
+        '4',
+        '--join',
+        'localhost:1',
+        '-o',
+        'initial.broker.registration.timeout.ms=300',
+      ],
+      /cannot join a cluster/,
+    ],
+    [['--port', `${port + 2}`, '--node-id', '1', '-o', 'broker.session.timeout.ms=100', ...join], /DUPLICATE_BROKER/],
+  ]
+  for (const [args, message] of failures) {
+    const failed = startProcess(t, [...own, ...args])
+    await once(failed.child, 'exit')
+    assert.equal(failed.child.exitCode, 1, failed.text())
+    assert.match(failed.text(), message)
+    assert.deepEqual(
+      (await readdir(`${data}/2`).catch(() => [])).filter(name => name !== '.lock'),
+      [],
+    )
+  }
+  const seven = startProcess(t, [...own, '--port', `${port + 2}`, '--node-id', '7', ...join])
+  await isUp(seven)
+  seven.child.kill('SIGHUP')
+  seven.child.kill('SIGTERM')
+  assert.equal(await seven.stop(), 0, seven.text())
+  assert.match(seven.text(), /stopped; everything is on disk/)
 })

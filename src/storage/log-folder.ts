@@ -27,6 +27,7 @@ import { WriteTurns } from './write-turns.ts'
 /** The more at once, the more share a sync; while clients are served they must not crowd the thread pool. */
 const CLOSE_AT_ONCE = 2048
 const METADATA_TOPIC = '__cluster_metadata'
+const LOCK_FILE = '.lock'
 const CHECKPOINT_AT_ONCE = 128
 
 export interface OpenLog {
@@ -60,6 +61,8 @@ export class LogFolder {
   online = true
   /** Names of partitions' folders that were found at the start and not opened yet. */
   readonly found: Set<string>
+  /** What lay in the folder before this start made it its own; undefined for one that was its own already. */
+  readonly #foreign: ReadonlySet<string> | undefined
   readonly logs = new Map<string, OpenLog>()
   readonly turns: WriteTurns
   readonly #recoveryPoints: OffsetCheckpoint
@@ -77,6 +80,7 @@ export class LogFolder {
     bootMark: BootMark | undefined,
     directoryId: Uuid,
     found: Set<string>,
+    foreign: ReadonlySet<string> | undefined,
     checkpoints: readonly [OffsetCheckpoint, OffsetCheckpoint, OffsetCheckpoint],
     loaded: readonly [Map<string, Offset>, Map<string, Offset>, Map<string, Offset>],
   ) {
@@ -88,6 +92,7 @@ export class LogFolder {
     this.bootMark = bootMark
     this.#directoryId = directoryId
     this.found = found
+    this.#foreign = foreign
     ;[this.#recoveryPoints, this.#startOffsets, this.#highWatermarks] = checkpoints
     this.#loaded = loaded
   }
@@ -106,7 +111,7 @@ export class LogFolder {
   ): Promise<LogFolder> {
     const { disk, random } = world
     await disk.makeFolder(path)
-    const lock = await disk.lock(`${path}/.lock`)
+    const lock = await disk.lock(`${path}/${LOCK_FILE}`)
     try {
       const properties = await readMetaProperties(disk, path)
       if (properties?.clusterId === undefined) await refuseNameless(disk, path, mayAwait && properties !== undefined)
@@ -124,8 +129,24 @@ export class LogFolder {
         new OffsetCheckpoint(disk, path, HIGH_WATERMARK_CHECKPOINT),
       ] as const
       const loaded = [await checkpoints[0].read(), await checkpoints[1].read(), await checkpoints[2].read()] as const
-      const found = await settleFolders(world, path, await disk.list(path))
-      return new LogFolder(world, path, lock, cleanBrokerEpoch, bootMark, directoryId, found, checkpoints, loaded)
+      const entries = await disk.list(path)
+      const found = await settleFolders(world, path, entries)
+      const foreign =
+        properties === undefined
+          ? new Set(entries.map(({ name }) => name).filter(name => name !== META_PROPERTIES_FILE))
+          : undefined
+      return new LogFolder(
+        world,
+        path,
+        lock,
+        cleanBrokerEpoch,
+        bootMark,
+        directoryId,
+        found,
+        foreign,
+        checkpoints,
+        loaded,
+      )
     } catch (error) {
       await lock.release()
       throw error
@@ -294,6 +315,24 @@ export class LogFolder {
     if (this.cleanBrokerEpoch === undefined && this.found.size > 0) clean = false
     const { disk } = this.#world
     if (clean) await this.#attempt(() => writeCleanShutdown(disk, this.path, brokerEpoch))
+    await this.#lock.release()
+  }
+
+  /**
+   * As `close`, where nobody can know of this node yet and no log was opened: a folder that became its own in this start is
+   * as it was before, and may become another's.
+   */
+  async closeUnused(brokerEpoch: number): Promise<void> {
+    const foreign = this.#foreign
+    if (foreign === undefined) return await this.close(brokerEpoch)
+    const { disk } = this.#world
+    await this.#attempt(async () => {
+      const names = (await disk.list(this.path)).map(({ name }) => name)
+      const own = names.filter(name => !foreign.has(name) && name !== LOCK_FILE && name !== META_PROPERTIES_FILE)
+      // Whose they are goes last: without it what is left would be nobody's, and refused.
+      for (const name of [...own, META_PROPERTIES_FILE]) await disk.remove(`${this.path}/${name}`)
+      await disk.syncFolder(this.path)
+    })
     await this.#lock.release()
   }
 }

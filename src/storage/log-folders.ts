@@ -70,6 +70,7 @@ export class LogFolders {
   #failures = 0
   #progressAt: Millis
   #closed = false
+  #isRegistered = false
 
   private constructor(
     options: LogFoldersOptions,
@@ -192,6 +193,7 @@ export class LogFolders {
 
   /** The broker lives in this epoch from now on. */
   registered(brokerEpoch: Offset): Promise<void> {
+    this.#isRegistered = true
     return this.#keep({ brokerEpoch, incarnationId: undefined })
   }
 
@@ -426,12 +428,25 @@ export class LogFolders {
 
   /** The clean stop of all logs; after it the process may end. */
   async close(brokerEpoch = -1): Promise<void> {
+    await this.#close(folder => folder.close(brokerEpoch))
+  }
+
+  /** As `close` at the end of a start that failed before anybody could know of this node: new folders are nobody's again. */
+  async closeUnused(): Promise<void> {
+    const { previousBrokerEpoch } = this
+    const isUnused = !this.#isRegistered && this.#folders.every(({ logs }) => logs.size === 0)
+    await this.#close(folder =>
+      isUnused ? folder.closeUnused(previousBrokerEpoch) : folder.close(previousBrokerEpoch),
+    )
+  }
+
+  async #close(closeOne: (folder: LogFolder) => Promise<void>): Promise<void> {
     this.#closed = true
     this.#checkpointTimer?.cancel()
     for (const timer of this.#removals) timer.cancel()
     await this.#checkpointing
     await Promise.all(this.#leaving.values())
-    await Promise.all(this.#folders.map(folder => folder.close(brokerEpoch)))
+    await Promise.all(this.#folders.map(closeOne))
     this.#cache.close()
   }
 }

@@ -51,6 +51,20 @@ test('a broker whose process dies is fenced at once, one that only loses its con
   })
 })
 
+test('a process that closes its connections some time before its listener is fenced as soon as that is gone, too', async () => {
+  await simulated(7, async (rig, simulation) => {
+    const controller = await rig.start(rig.add())
+    const machine = simulation.node('broker')
+    const { client, listener } = await brokerOn(machine, controller)
+    client.channel.close()
+    await simulation.wait(60)
+    assert.equal(controller.image?.broker(ID)?.fenced, false)
+    await listener.close()
+    await rig.until(() => controller.image?.broker(ID)?.fenced === true, 'it is fenced', 600)
+    await rig.stopAll()
+  })
+})
+
 test('a machine that loses power is fenced when its session ends, not before', async () => {
   await simulated(2, async (rig, simulation) => {
     const controller = await rig.start(rig.add())

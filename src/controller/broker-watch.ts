@@ -3,9 +3,10 @@ import type { BrokerImage, MetadataImage } from '#core/metadata/image.ts'
 import { Channel, ChannelError, type ChannelErrorCode } from '#network/channel.ts'
 import type { Caller } from '#network/service.ts'
 import { inParallel } from '#storage/files.ts'
-import type { Address, Logger, World } from '#world/world.ts'
+import type { Address, Logger, Timer, World } from '#world/world.ts'
 
 const DIAL_MS_MAX: Millis = 1000
+const LOOKS_AGAIN_MS: readonly Millis[] = [20, 100, 400]
 /** Brokers that are dialled at the same time when a term begins. */
 const DIALS_MAX = 32
 
@@ -28,7 +29,7 @@ interface Watched {
 
 /**
  * Sees that a broker's process is gone before its session runs out: the connection of its heartbeats breaks, and dialling
- * its listener is refused. A dial that succeeds or is not answered says nothing; then the session decides. A broker that
+ * its listener is refused. One that succeeds, again and again, or is not answered says nothing; then the session decides. A broker that
  * heartbeats again after it was taken for dead listens where this node cannot see it: a refusal says nothing until a dial
  * has succeeded.
  */
@@ -40,6 +41,7 @@ export class BrokerWatch {
   readonly #unseen = new Map<NodeId, Offset>()
   /** Brokers that are dialled to see whether they can be. */
   readonly #lookingFor = new Set<NodeId>()
+  readonly #timers = new Set<Timer>()
   /** Counts terms: what was asked in one is of no use in the next. */
   #term = 0
 
@@ -78,18 +80,31 @@ export class BrokerWatch {
 
   end(): void {
     this.#term++
+    for (const timer of this.#timers) timer.cancel()
+    this.#timers.clear()
     for (const { forget } of this.#watched.values()) forget()
     this.#watched.clear()
     this.#declared.clear()
     this.#unseen.clear()
   }
 
-  async #look(brokerId: NodeId): Promise<void> {
+  /** A dying process may close its connections before its listener: one that is taken is dialled again, a few times. */
+  async #look(brokerId: NodeId, again: readonly Millis[] = LOOKS_AGAIN_MS): Promise<void> {
     const broker = this.#unfenced(brokerId)
     const address = broker === undefined ? undefined : this.#addressOf(broker)
     if (broker === undefined || address === undefined || this.#unseen.get(brokerId) === broker.epoch) return
     const term = this.#term
-    if ((await this.#dial(address)) !== 'refused' || term !== this.#term) return
+    const answer = await this.#dial(address)
+    if (term !== this.#term) return
+    const [next, ...rest] = again
+    if (answer === 'taken' && next !== undefined && !this.#watched.has(brokerId)) {
+      const timer = this.#options.world.clock.after(next, () => {
+        this.#timers.delete(timer)
+        if (!this.#watched.has(brokerId)) void this.#look(brokerId, rest)
+      })
+      this.#timers.add(timer)
+    }
+    if (answer !== 'refused') return
     // It may have come back by another connection, or as another process, meanwhile.
     if (this.#watched.has(brokerId) || this.#unfenced(brokerId)?.epoch !== broker.epoch) return
     this.#declared.set(brokerId, broker.epoch)

@@ -84,13 +84,13 @@ const STAGES: readonly Stage[] = [
   {
     name: 'unit',
     what: 'unit tests, properties, transcripts',
-    limitMs: 240_000,
+    limitMs: 300_000,
     perform: (outcome, limitMs) => tests(outcome, limitMs, testFiles('unit')),
   },
   {
     name: 'simulation',
     what: 'the simulator: determinism, mutants, seeds of every workload',
-    limitMs: 180_000,
+    limitMs: 300_000,
     perform: async (outcome, limitMs) => {
       await tests(outcome, limitMs, testFiles('simulation'))
       const { WORKLOADS } = await import('../src/sim/workloads/workloads.ts')
@@ -107,7 +107,7 @@ const STAGES: readonly Stage[] = [
   {
     name: 'oracle',
     what: "our bytes, files and answers against Kafka's own code",
-    limitMs: 270_000,
+    limitMs: 300_000,
     perform: async (outcome, limitMs) => {
       await tests(outcome, limitMs, testFiles('oracle'))
       const differential = join(root, 'compat', 'differential', 'main.ts')
@@ -131,7 +131,6 @@ const STAGES: readonly Stage[] = [
   },
 ]
 
-/** New seeds for a share of the time: how many they are depends on the machine, which seed failed is printed. */
 /** How many seeds of each workload, always the same ones: chance finds, it does not decide. `npm run sim` looks further. */
 const SIMULATED_SEEDS: Readonly<Record<string, number>> = { echo: 1000, storage: 300, node: 80 }
 

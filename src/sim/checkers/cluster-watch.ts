@@ -105,7 +105,10 @@ export class ClusterWatch {
     }
   }
 
-  /** What is committed, a majority of the voters holds; of one that is not there nobody knows. */
+  /**
+   * What is committed, a majority of the voters holds; of one that is not there nobody knows. Half of an even number is
+   * enough: before the last change of voters there was one more or one less, and a majority of those it was.
+   */
   #quorum(active: Controller, nodes: readonly Watched[]): void {
     const { voters, highWatermark, epoch } = active
     const lacking = voters.filter(({ id }) => {
@@ -113,7 +116,7 @@ export class ClusterWatch {
       return voter !== undefined && voter.nextOffset < highWatermark
     })
     holds(
-      voters.length - lacking.length > voters.length / 2,
+      voters.length - lacking.length >= voters.length / 2,
       `the quorum committed ${highWatermark} in epoch ${epoch}, and voters ${lacking.map(({ id }) => id)} of ${voters.map(({ id }) => id)} lack some of it`,
     )
   }

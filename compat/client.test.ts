@@ -274,7 +274,17 @@ for (const kind of ['tidemark', 'kafka'] as const) {
       const [broker] = (await calls.describeCluster()).brokers
       assert.ok(broker !== undefined && !broker.fenced)
       const { id } = broker
-      const described = await calls.describeTopic('placed')
+      // Kafka answers before every broker has heard of the topic.
+      const described = await (async () => {
+        for (let attempt = 0; ; attempt++) {
+          try {
+            return await calls.describeTopic('placed')
+          } catch (error) {
+            if (attempt === 50) throw error
+            await new Promise(resolve => setTimeout(resolve, 100))
+          }
+        }
+      })()
       assert.deepEqual(
         described.partitions.map(({ leader, replicas, isr, eligible }) => ({ leader, replicas, isr, eligible })),
         [0, 1].map(() => ({ leader: id, replicas: [id], isr: [id], eligible: [] })),

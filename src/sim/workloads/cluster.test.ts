@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { runSimulation } from '../kernel.ts'
 import { cluster } from './cluster.ts'
 
@@ -52,9 +54,20 @@ const CAUGHT: Record<string, readonly [seed: number, says: RegExp]> = {
 /** Every broken build is found within so many seeds. */
 const MUTANT_SEEDS = 50
 
+/** Caught by an assertion of the product in the middle of its work, which a runner of tests would take for a mistake of its own. */
+const STOPS_ITSELF: ReadonlySet<string> = new Set(['answered-before-commit'])
+
 for (const mutant of cluster.mutants) {
   test(`the checkers catch ${mutant}`, async () => {
     const [shown, says] = CAUGHT[mutant] ?? [1, /an entry in CAUGHT/]
+    if (STOPS_ITSELF.has(mutant)) {
+      const main = fileURLToPath(new URL('../main.ts', import.meta.url))
+      const args = [main, '--workload', 'cluster', '--seed', String(shown), '--mutant', mutant]
+      const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 120_000 })
+      assert.notEqual(status, 0)
+      assert.match(stderr, says)
+      return
+    }
     let error: Error | undefined
     for (let seed = 0; seed <= MUTANT_SEEDS && error === undefined; seed++) {
       error = (await runSimulation({ seed: seed === 0 ? shown : seed, workload: cluster, mutant })).error

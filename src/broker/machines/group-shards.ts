@@ -176,7 +176,8 @@ export class ShardRunner {
     this.#overdue = deadlines.after(first.since + commitTimeoutMs - clock.monotonic(), () => {
       this.#overdue = undefined
       const error = new CoordinatorError('COORDINATOR_NOT_AVAILABLE')
-      const before = clock.monotonic() - commitTimeoutMs
+      // This one is due, whatever is left of it in the last digits of a time: it would come due again, for ever.
+      const before = Math.max(first.since, clock.monotonic() - commitTimeoutMs)
       for (const { since, replies } of this.#resting) {
         if (since > before) break
         for (const reply of replies.splice(0)) this.#close(reply.call)?.reject(error)

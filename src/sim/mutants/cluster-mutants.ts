@@ -69,18 +69,15 @@ export const CLUSTER_MUTANTS: Readonly<Record<string, () => () => void>> = {
     ),
   /** The watermark moves though fewer are in sync than must be (KIP-966). */
   'watermark-despite-too-few': () => replaceGetter(InSyncReplicas.prototype, 'tooFew', () => false),
-  /** Nobody asks whether a request is of the broker's present life (KIP-841, KIP-903). */
+  /** A leader does not ask whether a fetch was of the follower's present life (KIP-903). */
   'broker-epoch-ignored': () =>
-    all(
-      replace(ControllerState.prototype, 'brokerEpochError', () => () => 0),
-      replace(
-        InSyncReplicas.prototype,
-        'fetched',
-        original =>
-          function (this: InSyncReplicas, id, at, leaderEnd, now) {
-            return original.call(this, id, { ...at, brokerEpoch: -1 }, leaderEnd, now)
-          },
-      ),
+    replace(
+      InSyncReplicas.prototype,
+      'fetched',
+      original =>
+        function (this: InSyncReplicas, id, at, leaderEnd, now) {
+          return original.call(this, id, { ...at, brokerEpoch: -1 }, leaderEnd, now)
+        },
     ),
   /** Whoever lives may lead. */
   'elected-outside-isr': () =>

@@ -133,6 +133,16 @@ test('what failed is sent again with its numbers, alone, before everything newer
   assert.deepEqual(retrying.drain(HERE, 1e6, 460)[0]?.tags, [4])
 })
 
+test('no more than five are without an answer, wherever they were sent: of more the broker would not know a repeat', () => {
+  const many = established()
+  const sent = [1, 2, 3, 4, 5].map(tag => sendBatch(many, tag, 0))
+  add(many, 6, 0)
+  assert.deepEqual(many.ready(500), [])
+  assert.deepEqual(many.drain(HERE, 1e6, 500), [])
+  many.settle(sent[0] as ProducerBatch<number>, answer(0), 500)
+  assert.equal(many.drain(HERE, 1e6, 500).length, 1)
+})
+
 test('a hole in the numbers raises the epoch once all has come back, and what is left starts at 0', () => {
   const broken = established()
   const first = sendBatch(broken, 1, 0)

@@ -287,6 +287,8 @@ export class Accumulator<Tag> {
       // Under a new epoch numbers start at 0, so everything of the old one must have come back; and the first batch of
       // all must have been taken, for were it refused the broker would begin with the second.
       if ((queue.broken || !queue.established || this.#stale(queue)) && queue.inFlight > 0) return undefined
+      // The broker knows a repeat of the last few only; they may be under way to a leader that is none any more.
+      if (batch.baseSequence < 0 && queue.outstanding.length >= IDEMPOTENT_IN_FLIGHT_MAX) return undefined
       // One that is sent again goes alone, after all that is older is settled.
       if (batch.baseSequence >= 0 && queue.outstanding[0] !== batch) return undefined
     }

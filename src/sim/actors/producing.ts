@@ -10,7 +10,12 @@ import { dial, type Scene, type SceneTopic } from './scene.ts'
 const COMPRESSIONS = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
 
 /** A node may be out of reach for longer than a producer tries. */
-const OUT_OF_TIME: ReadonlySet<string> = new Set(['TIMED_OUT', 'REQUEST_TIMED_OUT', 'CONNECTION_FAILED'])
+const OUT_OF_TIME: ReadonlySet<string> = new Set([
+  'TIMED_OUT',
+  'REQUEST_TIMED_OUT',
+  'CONNECTION_FAILED',
+  'NOT_ENOUGH_REPLICAS',
+])
 
 /** Sends numbered records with idempotent producers, one after another, until the scene is calm. */
 export class Producing {

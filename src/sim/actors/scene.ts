@@ -84,8 +84,11 @@ export async function insist<T>(
     } catch (error) {
       if (!(error instanceof ClientError)) throw error
       if (final(error)) return error
-      // A node that takes its leave counts as none already.
-      if (!error.retriable && error.code !== 'INVALID_REPLICATION_FACTOR')
+      // A node that takes its leave counts as none already; one that is cut off hears late of a new topic.
+      const passes =
+        error.code === 'INVALID_REPLICATION_FACTOR' ||
+        (error.code === 'UNKNOWN_TOPIC_OR_PARTITION' && scene.servers.length > 1)
+      if (!error.retriable && !passes)
         throw new Violation(`a request was refused for good: ${error.code}, ${error.message}`)
       await scene.simulation.wait(random.between(20, 500))
     }

@@ -162,7 +162,8 @@ export class BrokerLifecycle {
         maxSupportedVersion: max,
       })),
     }
-    const duplicateUntil = clock.monotonic() + sessionTimeoutMs + DUPLICATE_GRACE_MS
+    // Counted from the first answer that says so: before it may have been a long time without any controller.
+    let duplicateUntil = Number.POSITIVE_INFINITY
     let told = ''
     while (!this.#stopped) {
       try {
@@ -180,6 +181,9 @@ export class BrokerLifecycle {
           continue
         }
         const isDuplicate = name === 'DUPLICATE_BROKER_REGISTRATION'
+        if (isDuplicate) {
+          duplicateUntil = Math.min(duplicateUntil, clock.monotonic() + sessionTimeoutMs + DUPLICATE_GRACE_MS)
+        }
         const remedy = FOR_GOOD[name]
         const isForGood = remedy !== undefined && (!isDuplicate || clock.monotonic() >= duplicateUntil)
         const cure = name === 'UNSUPPORTED_VERSION' ? `${await this.#lacking()}; ${remedy}` : remedy

@@ -93,7 +93,7 @@ export async function produceNumbered(
         // A broker that is cut off from the controllers may not have heard of a new topic or partition for long.
         const isNews = error.code === 'UNKNOWN_TOPIC_OR_PARTITION' || error.message.includes('has no partition')
         const unheard = isNews && scene.servers.length > 1
-        if (!OUT_OF_TIME.has(error.code) && !unheard && losses === ledger.losses) {
+        if (!OUT_OF_TIME.has(error.code) && !error.retriable && !unheard && losses === ledger.losses) {
           throw new Violation(`${origin.name} could not send: ${error.code}, ${error.message}`)
         }
       },

@@ -1,5 +1,5 @@
 import { assert } from '#base/assert.ts'
-import type { Offset } from '#base/units.ts'
+import type { Millis, Offset } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import { type Chance, type Clock, type Disk, type Entry, type Lock, type Logger, WorldError } from '#world/world.ts'
 import { type BootMark, readBootMark, removeBootMark, writeBootMark } from './boot-mark.ts'
@@ -43,6 +43,7 @@ export interface LogFolderWorld {
   readonly log: Logger
 }
 
+const KEEP_AGAIN_MS: Millis = 200
 /** Two keep a disk busy while the loop takes up what the one before has done. */
 const WRITES_AT_ONCE = 2
 
@@ -56,7 +57,8 @@ export class LogFolder {
   /** What a life left that ended without a stop, where the machine has gone on since. */
   readonly bootMark: BootMark | undefined
   #syncFailed = false
-  #marking: Promise<void> = Promise.resolve()
+  #closed = false
+  #marking: Promise<unknown> = Promise.resolve()
   #directoryId: Uuid
   online = true
   /** Names of partitions' folders that were found at the start and not opened yet. */
@@ -122,7 +124,7 @@ export class LogFolder {
       if (properties?.directoryId === undefined || properties.clusterId !== identity.clusterId)
         await writeMetaProperties(disk, path, { ...identity, directoryId })
       const cleanBrokerEpoch = await takeCleanShutdown(disk, path)
-      const bootMark = await readBootMark(disk, path)
+      const bootMark = cleanBrokerEpoch === undefined ? await readBootMark(disk, path) : undefined
       const checkpoints = [
         new OffsetCheckpoint(disk, path, RECOVERY_POINT_CHECKPOINT),
         new OffsetCheckpoint(disk, path, LOG_START_CHECKPOINT),
@@ -163,7 +165,19 @@ export class LogFolder {
   }
 
   /** For a death that loses nothing. That it cannot be written down costs a new election at worst. */
-  keep(mark: BootMark): Promise<void> {
+  async keep(mark: BootMark): Promise<void> {
+    await this.#tryToKeep(mark)
+  }
+
+  /** As `keep`, until the mark of before is gone: left there, a later life would take this one for one that did nothing. */
+  async keepSurely(mark: BootMark): Promise<void> {
+    const { clock } = this.#world
+    while (!(await this.#tryToKeep(mark)) && !this.#closed) {
+      await new Promise<void>(resolve => clock.after(KEEP_AGAIN_MS, resolve))
+    }
+  }
+
+  #tryToKeep(mark: BootMark): Promise<boolean> {
     const { disk } = this.#world
     return this.#mark(() => (this.#syncFailed ? removeBootMark(disk, this.path) : writeBootMark(disk, this.path, mark)))
   }
@@ -175,11 +189,16 @@ export class LogFolder {
     void this.#mark(() => removeBootMark(this.#world.disk, this.path))
   }
 
-  #mark(change: () => Promise<void>): Promise<void> {
-    this.#marking = this.#marking.then(change).catch(error => {
-      storageError(error, this.path)
-    })
-    return this.#marking
+  #mark(change: () => Promise<void>): Promise<boolean> {
+    const marked = this.#marking.then(change).then(
+      () => true,
+      error => {
+        storageError(error, this.path)
+        return false
+      },
+    )
+    this.#marking = marked
+    return marked
   }
 
   /** Writes down which cluster the folder belongs to. Rejects with a StorageError. */
@@ -299,6 +318,7 @@ export class LogFolder {
 
   /** Closes all logs and leaves the mark of a clean stop, unless one of them could not write down what it should. */
   async close(brokerEpoch: number): Promise<void> {
+    this.#closed = true
     let clean = this.online
     const syncs = new GroupedSyncs(this.#world.disk)
     await inParallel([...this.logs.values()], CLOSE_AT_ONCE, async ({ log }) => {

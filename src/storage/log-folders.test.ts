@@ -443,3 +443,27 @@ test('partitions in a folder that does not say whose it is are not taken for new
   assert.equal(again.clusterId, folders.clusterId)
   await again.close()
 })
+
+test('a mark of before that the disk does not give up is tried again, and a clean stop outdoes it', async () => {
+  const one = { paths: ['/a'] }
+  const disk = new MemoryDisk()
+  const clock = new ManualClock()
+  const folders = await LogFolders.open({ ...options(disk, one), clock })
+  assert.equal(await folders.register(TOPIC_A), TOPIC_A)
+  let failures = 0
+  disk.fault = (operation, path) =>
+    operation === 'remove' && path.endsWith('boot') && failures++ < 2 ? 'EIO' : undefined
+  let done = false
+  const registered = folders.registered(8).then(() => {
+    done = true
+  })
+  for (let tries = 0; tries < 10 && !done; tries++) {
+    await new Promise(resolve => setImmediate(resolve))
+    clock.advance(1000)
+  }
+  await registered
+  assert.equal(failures, 3)
+  assert.equal((await LogFolders.open(options(disk.afterKill(), one))).previousBrokerEpoch, 8)
+  await folders.close(8)
+  assert.equal(await (await LogFolders.open(options(disk.afterKill(), one))).register(TOPIC_B), TOPIC_B)
+})

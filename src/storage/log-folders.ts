@@ -187,19 +187,15 @@ export class LogFolders {
     const ids = new Set(this.#folders.map(({ bootMark }) => bootMark?.incarnationId))
     const [unfinished] = ids
     const incarnationId = ids.size === 1 && this.#failed.length === 0 ? (unfinished ?? freshId) : freshId
-    await this.#keep({ brokerEpoch: this.previousBrokerEpoch, incarnationId })
+    const mark: BootMark = { brokerEpoch: this.previousBrokerEpoch, incarnationId }
+    await Promise.all(this.#folders.map(folder => folder.keep(mark)))
     return incarnationId
   }
 
-  /** The broker lives in this epoch from now on. */
-  registered(brokerEpoch: Offset): Promise<void> {
+  /** The broker lives in this epoch from now on; resolves when nothing says otherwise any more. */
+  async registered(brokerEpoch: Offset): Promise<void> {
     this.#isRegistered = true
-    return this.#keep({ brokerEpoch, incarnationId: undefined })
-  }
-
-  /** So that a death that loses nothing can be told from one that may. */
-  async #keep(mark: BootMark): Promise<void> {
-    await Promise.all(this.#folders.map(folder => folder.keep(mark)))
+    await Promise.all(this.#folders.map(folder => folder.keepSurely({ brokerEpoch, incarnationId: undefined })))
   }
 
   get hadCleanShutdown(): boolean {

@@ -30,7 +30,7 @@ const RECOVERED_MS_MAX: Millis = 60_000
 /** When one of a healthy cluster dies, every partition that may take a record with acks=all does so within this. */
 const FAILOVER_MS_MAX: Millis = 3000
 /** When it falls silent it may have been the active controller: a new one is elected first, and gives all a session. */
-const SILENCE_MS_MAX: Millis = 6000
+const SILENCE_MS_MAX: Millis = 8000
 /** A client that waits no longer for one who is silent. */
 const IMPATIENT = { connectTimeoutMs: 500, requestTimeoutMs: 1000 }
 const LOOKS_EVERY_MS: Millis = 20
@@ -154,6 +154,12 @@ class Play implements Scene, Serving {
     else await Promise.all(this.#members.map(member => this.#live(member)))
     this.#calmDown()
     await Promise.all(this.#members.filter(({ up }) => !up).map(member => member.start()))
+    // A folder that was given up is taken back by a new start.
+    for (const member of this.#members) {
+      if ((member.running?.broker?.partitions.offlineDirectories().length ?? 0) === 0) continue
+      await member.end('stop')
+      await member.start()
+    }
     await Promise.race([
       this.#finish(acting),
       this.simulation.wait(4 * CALM_MS_MAX).then(() => {

@@ -144,8 +144,8 @@ export class ByteWriter {
   buffer: Buffer
   position = 0
 
-  constructor(capacity = 256) {
-    this.buffer = Buffer.allocUnsafe(capacity)
+  constructor(capacity: number | Buffer = 256) {
+    this.buffer = typeof capacity === 'number' ? Buffer.allocUnsafe(capacity) : capacity
   }
 
   /** Makes room for `size` more bytes, moves past them and returns where they start. */

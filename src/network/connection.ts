@@ -41,7 +41,7 @@ export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
   frameBytesMax: 104_857_600,
   inFlightMax: 128,
   inFlightBytesMax: 64 * 1024 * 1024,
-  queuedBytesMax: 16 * 1024 * 1024,
+  queuedBytesMax: 4 * 1024 * 1024,
 }
 
 const NO_BYTES = Buffer.alloc(0)
@@ -51,6 +51,8 @@ const TAKEN_AT_ONCE = 128
 const DECODED_AT_ONCE_BYTES = 4096
 /** What is decoded of all requests that are begun in one turn. */
 const TAKEN_AT_ONCE_BYTES = 8 * DECODED_AT_ONCE_BYTES
+/** Memory in the answers of one turn: a few bytes may ask for much, and what is made is what takes the time. */
+const ANSWERED_AT_ONCE_BYTES = 64 * 1024
 /**
  * Elements of arrays in one request, and long strings by their length. They take some ten times the memory of their bytes, and an answer as much again. The
  * largest that clients send name some ten thousand topics with their partitions.
@@ -106,6 +108,8 @@ export class Connection implements Sink, Caller, Reader {
   readonly #slots: Slot[] = []
   /** Frames that came and are not begun: behind a barrier, or more than one turn or the limits allow. */
   readonly #behind: Buffer[] = []
+  /** What was taken and answered in this turn. */
+  readonly #turn = { taken: 0, takenBytes: 0, answeredBytes: 0 }
   #takingBehind = false
   #takesBehindSoon = false
   #barrier = false
@@ -182,8 +186,7 @@ export class Connection implements Sink, Caller, Reader {
     this.lastActive = this.#clock.monotonic()
     if (!this.#anyFrame && this.#first.length === 0)
       this.#first = Buffer.from(this.#space.subarray(0, Math.min(count, 16)))
-    let taken = 0
-    let takenBytes = 0
+    this.#beginTurn()
     this.budget.arrived(count)
     this.#requestBytes += count
     this.#arrivingBytes += count
@@ -194,11 +197,9 @@ export class Connection implements Sink, Caller, Reader {
         this.#inFlightBytes += frame.length
         this.#arrivingBytes -= frame.length + SIZE_FIELD_BYTES
         this.budget.whole(this, frame.length + SIZE_FIELD_BYTES)
-        const enough = taken >= TAKEN_AT_ONCE || takenBytes >= TAKEN_AT_ONCE_BYTES
-        if (enough || this.#barrier || this.#decoding || this.#behind.length > 0 || this.#full) this.#behind.push(frame)
+        if (this.#enough || this.#barrier || this.#decoding || this.#behind.length > 0 || this.#full)
+          this.#behind.push(frame)
         else this.#take(frame)
-        taken++
-        takenBytes += Math.min(frame.length, DECODED_AT_ONCE_BYTES)
         if (this.#closing) return
       }
     } catch (error) {
@@ -238,7 +239,20 @@ export class Connection implements Sink, Caller, Reader {
     this.#socket.destroy()
   }
 
+  #beginTurn(): void {
+    this.#turn.taken = 0
+    this.#turn.takenBytes = 0
+    this.#turn.answeredBytes = 0
+  }
+
+  get #enough(): boolean {
+    const { taken, takenBytes, answeredBytes } = this.#turn
+    return taken >= TAKEN_AT_ONCE || takenBytes >= TAKEN_AT_ONCE_BYTES || answeredBytes >= ANSWERED_AT_ONCE_BYTES
+  }
+
   #take(frame: Buffer): void {
+    this.#turn.taken++
+    this.#turn.takenBytes += Math.min(frame.length, DECODED_AT_ONCE_BYTES)
     const reader = new ByteReader(frame)
     const header = decodeRequestHeader(reader)
     const served = this.#service.get(header.apiKey)
@@ -312,18 +326,13 @@ export class Connection implements Sink, Caller, Reader {
     this.#balance()
   }
 
-  /** Goes on with frames that had to wait, as far as it may and for one turn. */
+  /** Goes on with frames that had to wait, as far as it may and with what is left of the turn: answers may come one upon another within it. */
   #takeBehind(): void {
     // Every answer that is there at once comes back here.
     if (this.#takingBehind) return
     this.#takingBehind = true
     try {
-      let bytes = 0
-      for (let taken = 0; taken < TAKEN_AT_ONCE && bytes < TAKEN_AT_ONCE_BYTES && this.#mayTake; taken++) {
-        const frame = this.#behind.shift() as Buffer
-        bytes += Math.min(frame.length, DECODED_AT_ONCE_BYTES)
-        this.#take(frame)
-      }
+      while (!this.#enough && this.#mayTake) this.#take(this.#behind.shift() as Buffer)
     } catch (error) {
       if (!(error instanceof DecodeError)) throw error
       this.#refuse(`a broken request: ${error.message}`)
@@ -338,6 +347,7 @@ export class Connection implements Sink, Caller, Reader {
     this.#takesBehindSoon = true
     this.#clock.soon(() => {
       this.#takesBehindSoon = false
+      this.#beginTurn()
       this.#takeBehind()
       this.#balance()
     })
@@ -413,6 +423,7 @@ export class Connection implements Sink, Caller, Reader {
       if (Buffer.isBuffer(part)) {
         buffers.push(part)
         this.#answerBytes += part.length
+        this.#turn.answeredBytes += part.length
         continue
       }
       const range = part as FileRange

@@ -97,8 +97,10 @@ export function* encodeResponseFrameInTurns<R extends Schema>(
 function withSize(writer: PartsWriter): FrameParts {
   const parts = writer.parts()
   const size = sizeOfParts(parts) - 4
-  if (size > INT32_MAX) throw new EncodeError(`a frame of ${size} bytes`)
-  writer.buffer.writeInt32BE(size, 0)
+  if (size > INT32_MAX)
+    throw new EncodeError(`a frame of ${size} bytes`)
+    // Its place was reserved first.
+  ;(parts[0] as Buffer).writeInt32BE(size, 0)
   return parts
 }
 

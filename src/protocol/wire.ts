@@ -169,9 +169,28 @@ const PART_BYTES_MIN = 4096
 /** Of one message, beside its records. A few bytes may ask for an answer that would fill the memory. */
 const MESSAGE_BYTES_MAX = 256 << 20
 
-/** A writer that keeps large records and holes beside its buffer instead of copying them into it. */
+/** What is written up to here is copied out of the scratch, and takes no more memory than its bytes. */
+const COPIED_BYTES_MAX = 32 * 1024
+
+/** Where one message after another is written, unless another is half written there. */
+let scratch: Buffer | undefined
+
+function takeScratch(): Buffer {
+  const taken = scratch ?? Buffer.allocUnsafeSlow(COPIED_BYTES_MAX)
+  scratch = undefined
+  return taken
+}
+
+/**
+ * A writer that keeps large records and holes beside its buffer instead of copying them into it. Parts may wait in a
+ * queue for long, so what they hold is theirs alone: a buffer that grew by doubling would be up to three times as much.
+ */
 export class PartsWriter extends ByteWriter {
   readonly #splices: { at: number; part: Buffer | RecordsHole }[] = []
+
+  constructor() {
+    super(takeScratch())
+  }
 
   protected override grow(end: number): void {
     if (end > MESSAGE_BYTES_MAX) throw new EncodeError(`the message is larger than ${MESSAGE_BYTES_MAX} bytes`)
@@ -182,16 +201,26 @@ export class PartsWriter extends ByteWriter {
     this.#splices.push({ at: this.position, part })
   }
 
+  /** Ends the writing. */
   parts(): (Buffer | RecordsHole)[] {
+    const written = this.#taken()
+    if (this.#splices.length === 0) return written.length > 0 ? [written] : []
     const parts: (Buffer | RecordsHole)[] = []
     let from = 0
     for (const { at, part } of this.#splices) {
-      if (at > from) parts.push(this.buffer.subarray(from, at))
+      if (at > from) parts.push(written.subarray(from, at))
       parts.push(part)
       from = at
     }
-    if (this.position > from) parts.push(this.buffer.subarray(from, this.position))
+    if (written.length > from) parts.push(written.subarray(from))
     return parts
+  }
+
+  #taken(): Buffer {
+    const written = this.written()
+    if (this.buffer.length > COPIED_BYTES_MAX) return written
+    scratch = this.buffer
+    return Buffer.from(written)
   }
 }
 

@@ -27,8 +27,7 @@ import type { Address, Logger, World } from '#world/world.ts'
 import { Deadlines } from './deadlines.ts'
 import { type Endpoint, endpointsOf } from './endpoints.ts'
 import { Groups } from './machines/groups.ts'
-import { ControllerLink } from './metadata/controller-link.ts'
-import { Controllers } from './metadata/controllers.ts'
+import { ControllerLinks } from './metadata/controller-links.ts'
 import { forwardInEnvelope } from './metadata/envelope.ts'
 import { MetadataFollower } from './metadata/follower.ts'
 import { BrokerLifecycle } from './metadata/lifecycle.ts'
@@ -74,16 +73,7 @@ export class Broker {
   readonly topicCreation: TopicCreation
   readonly fetchSessions: FetchSessions
   readonly #folders: LogFolders
-  readonly #controllers: Controllers
-  readonly #link: ControllerLink
-  /** What the broker asks for by itself: its short time-outs must not end what clients asked for. */
-  readonly #ownLink: ControllerLink
-  /** Of the broker's life alone: what takes long for a client must not delay a heartbeat, nor end with one. */
-  readonly #lifeLink: ControllerLink
-  /** Of the follower alone: answers on one connection keep their order, and its long polls would hold up all others. */
-  readonly #followLink: ControllerLink
-  /** For who is in sync: it must not wait behind anything else, as acknowledgements wait for it. */
-  readonly #replicaLink: ControllerLink
+  readonly #links: ControllerLinks
   readonly #service: Service
   readonly #servers: Server[] = []
   readonly #quota: ConnectionQuota
@@ -106,21 +96,19 @@ export class Broker {
     this.deadlines = new Deadlines(world.clock)
     this.turns = new Turns(world.clock)
     this.#quota = new ConnectionQuota(this.#connectionCounts(), config.interBrokerListener)
-    const { ownController } = options
-    const named = ownController === undefined ? options.controllers : [ownController, ...options.controllers]
-    this.#controllers = new Controllers(named, config.controllerListener)
-    const link = (clientId: string, fixed?: Address) =>
-      new ControllerLink(world, this.#controllers, `${clientId}-${config.nodeId}`, this.log, fixed)
-    this.#link = link('broker')
-    this.#ownLink = link('broker-own')
-    this.#lifeLink = link('heartbeat')
-    this.#followLink = link('raft-client', ownController)
-    this.#replicaLink = link('broker-replicas')
+    this.#links = new ControllerLinks({
+      world,
+      nodeId: config.nodeId,
+      log: this.log,
+      controllers: options.controllers,
+      ownController: options.ownController,
+      listener: config.controllerListener,
+    })
     this.metadata = new MetadataFollower({
       nodeId: config.nodeId,
       clusterId: options.clusterId,
-      link: this.#followLink,
-      controllers: this.#controllers,
+      link: this.#links.metadata,
+      controllers: this.#links.controllers,
       clock: world.clock,
       log: this.log,
       changed: delta => this.#changed(delta),
@@ -132,7 +120,7 @@ export class Broker {
       world,
       deadlines: this.deadlines,
       log: this.log,
-      link: this.#replicaLink,
+      link: this.#links.replicas,
       brokerEpoch: () => this.epoch,
       listener: config.interBrokerListener ?? 'PLAINTEXT',
       configs: () => this.#configs,
@@ -154,8 +142,8 @@ export class Broker {
       },
       () => this.metadata.image.topicByName(OFFSETS_TOPIC)?.partitions.length,
     )
-    this.producerIds = new ProducerIds(this.#ownLink, this.nodeId, () => this.#lifecycle?.epoch ?? -1)
-    this.topicCreation = new TopicCreation(this, this.#ownLink)
+    this.producerIds = new ProducerIds(this.#links.own, this.nodeId, () => this.#lifecycle?.epoch ?? -1)
+    this.topicCreation = new TopicCreation(this, this.#links.own)
     this.fetchSessions = new FetchSessions(config.broker.number('max.incremental.fetch.session.cache.slots'))
     this.#service = this.#onceStarted(brokerService(this))
   }
@@ -198,11 +186,7 @@ export class Broker {
     this.groups.stop()
     this.partitions.stop()
     this.metadata.stop()
-    this.#link.close()
-    this.#ownLink.close()
-    this.#lifeLink.close()
-    this.#followLink.close()
-    this.#replicaLink.close()
+    this.#links.close()
     this.deadlines.stop()
   }
 
@@ -296,7 +280,7 @@ export class Broker {
     const patienceMs = asksOnly?.patienceMs ?? Math.min(timeoutMs, FORWARD_PATIENCE_MS)
     const { clock } = this.world
     const forwarding = { clock, patienceMs, timeoutMs: FORWARD_TIMEOUT_MS, asksOnly: asksOnly !== undefined }
-    return await forwardInEnvelope(this.#link, api, call, request, forwarding, refused)
+    return await forwardInEnvelope(this.#links.clients, api, call, request, forwarding, refused)
   }
 
   /**
@@ -372,8 +356,8 @@ export class Broker {
         logDirs: this.#folders.directoryIds,
         previousBrokerEpoch: this.#folders.previousBrokerEpoch,
       },
-      link: this.#lifeLink,
-      controllers: this.#controllers,
+      link: this.#links.life,
+      controllers: this.#links.controllers,
       follower: this.metadata,
       clock: world.clock,
       log,

@@ -1,8 +1,6 @@
 import type { Millis, NodeId } from '#base/units.ts'
 import { uuidFromRandom } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
-import { connectionCounts } from '#core/config/connection-counts.ts'
-import { meansAnyAddress } from '#core/config/listeners.ts'
 import type { ServerConfig } from '#core/config/server.ts'
 import { resolveTopic } from '#core/config/topic.ts'
 import { groupConfigOf } from '#core/group/config.ts'
@@ -13,10 +11,6 @@ import type { FeatureRange } from '#core/metadata/image.ts'
 import { CLUSTER_METADATA_TOPIC, isInternalTopic, OFFSETS_TOPIC } from '#core/metadata/topic-name.ts'
 import { REQUEST_ELEMENTS_MAX } from '#core/metadata/topics.ts'
 import { FetchSessions } from '#core/session/fetch-sessions.ts'
-import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
-import { ConnectionQuota } from '#network/connection-quota.ts'
-import { MemoryBudget } from '#network/memory-budget.ts'
-import { Server } from '#network/server.ts'
 import type { Call, Caller, Service } from '#network/service.ts'
 import { Turns } from '#network/turns.ts'
 import type { Api } from '#protocol/apis.ts'
@@ -26,6 +20,7 @@ import type { LogFolders } from '#storage/log-folders.ts'
 import type { Address, Logger, World } from '#world/world.ts'
 import { Deadlines } from './deadlines.ts'
 import { type Endpoint, endpointsOf } from './endpoints.ts'
+import { Listeners } from './listeners.ts'
 import { Groups } from './machines/groups.ts'
 import { ControllerLinks } from './metadata/controller-links.ts'
 import { forwardInEnvelope } from './metadata/envelope.ts'
@@ -75,8 +70,7 @@ export class Broker {
   readonly #folders: LogFolders
   readonly #links: ControllerLinks
   readonly #service: Service
-  readonly #servers: Server[] = []
-  readonly #quota: ConnectionQuota
+  readonly #listeners: Listeners
   #lifecycle: BrokerLifecycle | undefined
   #configs: BrokerConfigs
   /** What holds for topics without a configuration of their own. */
@@ -95,7 +89,7 @@ export class Broker {
     this.#configs = config.broker
     this.deadlines = new Deadlines(world.clock)
     this.turns = new Turns(world.clock)
-    this.#quota = new ConnectionQuota(this.#connectionCounts(), config.interBrokerListener)
+    this.#listeners = new Listeners(config)
     this.#links = new ControllerLinks({
       world,
       nodeId: config.nodeId,
@@ -173,7 +167,7 @@ export class Broker {
 
   /** Where the listeners are, with the ports that were given for port 0. */
   get listeners(): readonly { readonly name: string; readonly address: Address }[] {
-    return this.#servers.map(({ name, address }) => ({ name, address }))
+    return this.#listeners.addresses
   }
 
   /** Takes leave of the cluster, answers nobody any more and closes the logs. */
@@ -182,7 +176,7 @@ export class Broker {
     this.#stopped = true
     if (this.#configs.boolean('controlled.shutdown.enable')) await this.#lifecycle?.leave(LEAVE_TIMEOUT_MS)
     else this.#lifecycle?.stop()
-    await Promise.all(this.#servers.map(server => server.close()))
+    await this.#listeners.close()
     this.groups.stop()
     this.partitions.stop()
     this.metadata.stop()
@@ -226,7 +220,7 @@ export class Broker {
       nodeId: this.nodeId,
       listener: caller.listener,
       address: caller.local,
-      isAdvertised: this.#listenerOf(caller.listener)?.advertised !== undefined,
+      isAdvertised: this.#listeners.isAdvertised(caller.listener),
     })
   }
 
@@ -322,27 +316,7 @@ export class Broker {
 
   async #start(): Promise<void> {
     const { world, config, log } = this
-    const limits = { ...DEFAULT_CONNECTION_LIMITS, frameBytesMax: config.broker.number('socket.request.max.bytes') }
-    const budget = new MemoryBudget(config.broker.number('queued.max.request.bytes'), world.clock)
-    for (const listener of config.listeners.filter(({ forControllers }) => !forControllers)) {
-      this.#servers.push(
-        await Server.listen(
-          {
-            name: listener.name,
-            address: { host: listener.host, port: listener.port },
-            service: this.#service,
-            limits,
-            budget,
-            turns: this.turns,
-            idleMs: config.broker.number('connections.max.idle.ms'),
-            quota: this.#quota,
-          },
-          world.network,
-          world.clock,
-          log,
-        ),
-      )
-    }
+    await this.#listeners.open(this.#service, this.turns, world, log)
     const incarnationId = await this.#folders.register(uuidFromRandom(into => world.random.fill(into)))
     this.metadata.start()
     this.#lifecycle = new BrokerLifecycle({
@@ -350,7 +324,7 @@ export class Broker {
         nodeId: this.nodeId,
         clusterId: this.clusterId,
         incarnationId,
-        listeners: this.#servers.map(server => this.#advertised(server)),
+        listeners: this.#listeners.advertised,
         features: SUPPORTED_FEATURES,
         rack: config.rack ?? null,
         logDirs: this.#folders.directoryIds,
@@ -417,26 +391,6 @@ export class Broker {
     })
   }
 
-  /** What other nodes are told of a listener. An address that says "any interface" is no place to dial. */
-  #advertised(server: Server): { name: string; host: string; port: number; securityProtocol: number } {
-    const { name, address } = server
-    const advertised = this.#listenerOf(name)?.advertised
-    const host = advertised?.host ?? address.host
-    const reached = meansAnyAddress(host) ? (this.config.reachableAs ?? 'localhost') : host
-    return { name, host: reached, port: advertised?.port ?? address.port, securityProtocol: 0 }
-  }
-
-  #listenerOf(name: string) {
-    return this.config.listeners.find(listener => listener.name === name)
-  }
-
-  #connectionCounts() {
-    return connectionCounts(
-      this.#configs,
-      this.config.listeners.map(({ name }) => name),
-    )
-  }
-
   #termsOf(topic: string): Terms {
     const overrides = this.metadata.image.config(CONFIG_RESOURCE.TOPIC, topic)
     const configs = this.#configs
@@ -457,7 +411,7 @@ export class Broker {
         dynamic: image.config(CONFIG_RESOURCE.BROKER, String(this.nodeId)),
         dynamicDefault: image.config(CONFIG_RESOURCE.BROKER, ''),
       })
-      this.#quota.limits = this.#connectionCounts()
+      this.#listeners.configure(this.#configs)
     }
     await this.partitions.change(delta, own)
     if (delta.deletedTopics.size > 0)

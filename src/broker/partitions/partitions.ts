@@ -16,9 +16,10 @@ import { DirectoryReports } from './directory-reports.ts'
 import { FailingFolders } from './failing-folders.ts'
 import { FullLogs } from './full-logs.ts'
 import { IsrChanges } from './isr-changes.ts'
-import { Partition, type PartitionSurroundings } from './partition.ts'
+import { Partition } from './partition.ts'
 import { type FetchTerms, ReplicaFetchers } from './replica-fetchers.ts'
 import { ReplicationThrottle } from './replication-throttle.ts'
+import type { PartitionSurroundings } from './surroundings.ts'
 import type { Terms } from './terms.ts'
 
 /** Why a partition cannot be asked here, by the name of Kafka's error. */

@@ -1,8 +1,6 @@
-import type { Partition } from './partition.ts'
-
 /** Who waits for something of a partition. Told once for every move, in the turn of the move. */
 export interface Watcher {
-  moved(partition: Partition): void
+  moved(): void
 }
 
 /** All who wait for one thing of one partition. */
@@ -21,9 +19,9 @@ export class Watchers {
     this.#all.delete(watcher)
   }
 
-  tell(partition: Partition): void {
+  tell(): void {
     if (this.#all.size === 0) return
     // A watcher may stop watching, or begin again, while it is told.
-    for (const watcher of [...this.#all]) watcher.moved(partition)
+    for (const watcher of [...this.#all]) watcher.moved()
   }
 }

@@ -33,7 +33,7 @@ class Led {
   }
 
   moves(): void {
-    this.endWatchers.tell(this.partition)
+    this.endWatchers.tell()
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Clock, Logger } from '#world/world.ts'
 import { Deadlines } from '../../deadlines.ts'
-import type { Assignment, PartitionSurroundings } from '../partition.ts'
+import type { Assignment } from '../partition.ts'
+import type { PartitionSurroundings } from '../surroundings.ts'
 
 /** A broker around one partition that does nothing but what a test gives it to do. */
 export function surroundings(

@@ -14,10 +14,11 @@ import type { Deadlines } from '../deadlines.ts'
 import type { ControllerLink } from '../metadata/controller-link.ts'
 import { DirectoryReports } from './directory-reports.ts'
 import { FailingFolders } from './failing-folders.ts'
+import { fetchTermsOf } from './fetch-terms.ts'
 import { FullLogs } from './full-logs.ts'
 import { IsrChanges } from './isr-changes.ts'
 import { Partition } from './partition.ts'
-import { type FetchTerms, ReplicaFetchers } from './replica-fetchers.ts'
+import { ReplicaFetchers } from './replica-fetchers.ts'
 import { ReplicationThrottle } from './replication-throttle.ts'
 import type { PartitionSurroundings } from './surroundings.ts'
 import type { Terms } from './terms.ts'
@@ -471,17 +472,6 @@ export class Partitions {
 function rateOf(configs: BrokerConfigs, name: string): number | undefined {
   const text = configs.string(name)
   return text === null ? undefined : Number(text)
-}
-
-function fetchTermsOf(configs: BrokerConfigs): FetchTerms {
-  return {
-    waitMs: configs.number('replica.fetch.wait.max.ms'),
-    minBytes: configs.number('replica.fetch.min.bytes'),
-    partitionBytes: configs.number('replica.fetch.max.bytes'),
-    answerBytes: configs.number('replica.fetch.response.max.bytes'),
-    backoffMs: configs.number('replica.fetch.backoff.ms'),
-    timeoutMs: configs.number('replica.socket.timeout.ms'),
-  }
 }
 
 /** Runs the work with at most so many at a time. */

@@ -5,8 +5,6 @@ import { CONFIG_RESOURCE } from '#core/metadata/config-resource.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { isActive, type MetadataImage, type PartitionImage, type TopicImage } from '#core/metadata/image.ts'
 import { LOST_DIRECTORY } from '#core/metadata/partition-image.ts'
-import { ProducerStates } from '#core/partition/producers.ts'
-import type { BatchFold } from '#storage/batch-fold.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Clock, Logger, Timer, World } from '#world/world.ts'
@@ -17,7 +15,8 @@ import { FailingFolders } from './failing-folders.ts'
 import { fetchTermsOf } from './fetch-terms.ts'
 import { FullLogs } from './full-logs.ts'
 import { IsrChanges } from './isr-changes.ts'
-import { Partition } from './partition.ts'
+import { Openings } from './openings.ts'
+import type { Partition } from './partition.ts'
 import { ReplicaFetchers } from './replica-fetchers.ts'
 import { ReplicationThrottle } from './replication-throttle.ts'
 import type { PartitionSurroundings } from './surroundings.ts'
@@ -60,8 +59,6 @@ interface HostedTopic {
 }
 
 const OPEN_AT_ONCE = 32
-/** A partition that could not be opened is tried again after this: disks come back, also without a restart. */
-const REOPEN_MS = 2000
 /** A broker that serves waits so long for logs that are new here, before it goes on to what the cluster says next. */
 const OPEN_WAIT_MS = 1000
 /** Level of metadata.version from which the controller knows directories of replicas. */
@@ -71,10 +68,6 @@ const METADATA_VERSION_DIRECTORIES = 17
 export class Partitions {
   readonly #options: PartitionsOptions
   readonly #topics = new Map<Uuid, HostedTopic>()
-  /** Partitions whose folder failed, so that they are offline and not missing. */
-  readonly #offline = new Set<string>()
-  /** By topic id and index: a partition that is tried again may be asked for by the image meanwhile. */
-  readonly #opening = new Map<string, Promise<Partition>>()
   readonly #clock: Clock
   readonly #isrChanges: IsrChanges
   readonly #directoryReports: DirectoryReports
@@ -83,7 +76,7 @@ export class Partitions {
   readonly #fullLogs: FullLogs
   /** Failures of logs that were looked at. */
   #failuresSeen = 0
-  readonly #around: PartitionSurroundings
+  readonly #openings: Openings
   readonly throttle: ReplicationThrottle
   #stopped = false
   /** The image knows of this life of the broker. */
@@ -116,7 +109,7 @@ export class Partitions {
       hosted: (topicId, index) => this.#topics.get(topicId)?.partitions[index],
       throttle: this.throttle,
     })
-    this.#around = {
+    const around: PartitionSurroundings = {
       nodeId,
       clock: world.clock,
       deadlines,
@@ -136,6 +129,15 @@ export class Partitions {
       askOffsets: partition => this.#fetchers.askOffsets(partition),
       followersServeConsumers: options.followersServeConsumers,
     }
+    this.#openings = new Openings({
+      nodeId,
+      folders: options.folders,
+      image,
+      clock: world.clock,
+      log,
+      around,
+      again: (topicId, index) => void this.#settleAgain(topicId, index),
+    })
   }
 
   *all(): Generator<Partition> {
@@ -166,7 +168,7 @@ export class Partitions {
     if (topic.partitions[index] === undefined) return 'UNKNOWN_TOPIC_OR_PARTITION'
     const hosted = this.#topics.get(topic.id)?.partitions[index]
     if (hosted !== undefined) return hosted
-    return this.#offline.has(`${topic.id}:${index}`) ? 'KAFKA_STORAGE_ERROR' : 'NOT_LEADER_OR_FOLLOWER'
+    return this.#openings.isOffline(topic.id, index) ? 'KAFKA_STORAGE_ERROR' : 'NOT_LEADER_OR_FOLLOWER'
   }
 
   /** What the cluster knows of a partition, wherever it is. */
@@ -346,25 +348,10 @@ export class Partitions {
   }
 
   async #settle(topic: TopicImage, index: number): Promise<void> {
-    const { log } = this.#options
     if (this.#settleOpen(topic, index)) return
     const hosted = this.#hosted(topic)
-    const key = `${topic.id}:${index}`
-    let partition: Partition
-    try {
-      partition = await this.#openOnce(key, hosted, index)
-    } catch (error) {
-      if (!(error instanceof StorageError)) throw error
-      if (!this.#offline.has(key)) {
-        const reason = error.message
-        log.error({ topic: topic.name, partition: index, reason }, 'a partition cannot be opened and is offline')
-      }
-      this.#offline.add(key)
-      this.#clock.after(REOPEN_MS, () => void this.#settleAgain(topic.id, index))
-      return
-    }
-    if (this.#offline.delete(key)) log.info({ topic: topic.name, partition: index }, 'a partition is online again')
-    if (this.#stopped || partition.gone || hosted.partitions[index] === partition) return
+    const partition = await this.#openings.open(hosted, index)
+    if (partition === undefined || this.#stopped || partition.gone || hosted.partitions[index] === partition) return
     // The cluster may have gone on while the log was opened.
     const now = this.#options.image().topic(topic.id)
     const wanted = now?.partitions[index]
@@ -378,57 +365,9 @@ export class Partitions {
 
   async #settleAgain(id: Uuid, index: number): Promise<void> {
     const topic = this.#options.image().topic(id)
-    if (this.#stopped || !this.#offline.has(`${id}:${index}`)) return
-    if (topic === undefined) this.#offline.delete(`${id}:${index}`)
+    if (this.#stopped || !this.#openings.isOffline(id, index)) return
+    if (topic === undefined) this.#openings.forget(id, index)
     else if (this.#topics.get(id)?.partitions[index] === undefined) await this.#settle(topic, index)
-  }
-
-  #openOnce(key: string, topic: HostedTopic, index: number): Promise<Partition> {
-    const opening = this.#opening.get(key) ?? this.#open(topic, index).finally(() => this.#opening.delete(key))
-    this.#opening.set(key, opening)
-    return opening
-  }
-
-  /**
-   * Where the replica lies, or is to lie. Rejects where it may lie in a folder that does not work: made anew in another one
-   * it would be empty, and believed to have all that it had acknowledged. KIP-858.
-   */
-  #directoryOf(topic: HostedTopic, index: number): Uuid | undefined {
-    const { nodeId, folders, image } = this.#options
-    const wanted = image().partition(topic.id, index)
-    const directory = wanted?.directories[wanted.replicas.indexOf(nodeId)]
-    const online = folders.directoryIds
-    if (directory === undefined || online.includes(directory)) return directory
-    const failed = folders.folders.filter(folder => !folder.online)
-    const isNew = wanted?.partitionEpoch === 0
-    if (failed.length === 0 || isNew || folders.has(topic.name, index)) return undefined
-    const paths = failed.map(({ path }) => path).join(', ')
-    throw new StorageError('EIO', paths, 'the partition may lie in a folder that is offline')
-  }
-
-  async #open(topic: HostedTopic, index: number): Promise<Partition> {
-    const directoryId = this.#directoryOf(topic, index)
-    const producers = new ProducerStates()
-    let opened: Partition | undefined
-    const fold: BatchFold = {
-      restore: entries => producers.restore(entries),
-      apply: (buffer, at) => {
-        producers.apply(buffer, at)
-        return undefined
-      },
-      snapshot: () => producers.snapshot(opened?.appending ?? Number.POSITIVE_INFINITY),
-    }
-    const { log, highWatermark } = await this.#options.folders.open({
-      topic: topic.name,
-      topicId: topic.id,
-      partition: index,
-      config: topic.terms.log,
-      fold,
-      highWatermark: () => opened?.highWatermark ?? 0,
-      directoryId,
-    })
-    opened = new Partition(topic.id, topic.name, index, log, producers, highWatermark, this.#around)
-    return opened
   }
 
   #hosted(topic: TopicImage): HostedTopic {

@@ -1,0 +1,125 @@
+import type { NodeId } from '#base/units.ts'
+import type { Uuid } from '#base/uuid.ts'
+import type { MetadataImage } from '#core/metadata/image.ts'
+import { ProducerStates } from '#core/partition/producers.ts'
+import type { BatchFold } from '#storage/batch-fold.ts'
+import type { LogFolders } from '#storage/log-folders.ts'
+import { StorageError } from '#storage/storage-error.ts'
+import type { Clock, Logger } from '#world/world.ts'
+import { Partition } from './partition.ts'
+import type { PartitionSurroundings } from './surroundings.ts'
+import type { Terms } from './terms.ts'
+
+export interface OpeningsOptions {
+  readonly nodeId: NodeId
+  readonly folders: LogFolders
+  readonly image: () => MetadataImage
+  readonly clock: Clock
+  readonly log: Logger
+  readonly around: PartitionSurroundings
+  /** One that could not be opened may be tried again. */
+  readonly again: (topicId: Uuid, index: number) => void
+}
+
+export interface OpenedTopic {
+  readonly id: Uuid
+  readonly name: string
+  readonly terms: Terms
+}
+
+/** A partition that could not be opened is tried again after this: disks come back, also without a restart. */
+const REOPEN_MS = 2000
+
+/** Opens the partitions that are new here, with their logs, and knows of those whose disk does not let it. */
+export class Openings {
+  readonly #options: OpeningsOptions
+  /** By topic id and index: a partition that is tried again may be asked for by the image meanwhile. */
+  readonly #opening = new Map<string, Promise<Partition>>()
+  /** Partitions whose folder failed, so that they are offline and not missing. */
+  readonly #offline = new Set<string>()
+
+  constructor(options: OpeningsOptions) {
+    this.#options = options
+  }
+
+  isOffline(topicId: Uuid, index: number): boolean {
+    return this.#offline.has(keyOf(topicId, index))
+  }
+
+  /** The cluster wants it here no more. */
+  forget(topicId: Uuid, index: number): void {
+    this.#offline.delete(keyOf(topicId, index))
+  }
+
+  /** Who comes while it is being opened gets the same one. Undefined where the disk fails; then it is offline. */
+  async open(topic: OpenedTopic, index: number): Promise<Partition | undefined> {
+    const { log, clock, again } = this.#options
+    const key = keyOf(topic.id, index)
+    const names = { topic: topic.name, partition: index }
+    try {
+      const partition = await this.#openOnce(key, topic, index)
+      if (this.#offline.delete(key)) log.info(names, 'a partition is online again')
+      return partition
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error
+      if (!this.#offline.has(key)) {
+        log.error({ ...names, reason: error.message }, 'a partition cannot be opened and is offline')
+      }
+      this.#offline.add(key)
+      clock.after(REOPEN_MS, () => again(topic.id, index))
+      return undefined
+    }
+  }
+
+  #openOnce(key: string, topic: OpenedTopic, index: number): Promise<Partition> {
+    const opening = this.#opening.get(key) ?? this.#open(topic, index).finally(() => this.#opening.delete(key))
+    this.#opening.set(key, opening)
+    return opening
+  }
+
+  async #open(topic: OpenedTopic, index: number): Promise<Partition> {
+    const directoryId = this.#directoryOf(topic, index)
+    const producers = new ProducerStates()
+    let opened: Partition | undefined
+    const fold: BatchFold = {
+      restore: entries => producers.restore(entries),
+      apply: (buffer, at) => {
+        producers.apply(buffer, at)
+        return undefined
+      },
+      snapshot: () => producers.snapshot(opened?.appending ?? Number.POSITIVE_INFINITY),
+    }
+    const { log, highWatermark } = await this.#options.folders.open({
+      topic: topic.name,
+      topicId: topic.id,
+      partition: index,
+      config: topic.terms.log,
+      fold,
+      highWatermark: () => opened?.highWatermark ?? 0,
+      directoryId,
+    })
+    opened = new Partition(topic.id, topic.name, index, log, producers, highWatermark, this.#options.around)
+    return opened
+  }
+
+  /**
+   * Where the replica lies, or is to lie. Rejects where it may lie in a folder that does not work: made anew in another one
+   * it would be empty, and believed to have all that it had acknowledged. KIP-858.
+   */
+  #directoryOf(topic: OpenedTopic, index: number): Uuid | undefined {
+    const { nodeId, folders, image } = this.#options
+    const wanted = image().partition(topic.id, index)
+    const directory = wanted?.directories[wanted.replicas.indexOf(nodeId)]
+    const online = folders.directoryIds
+    if (directory === undefined || online.includes(directory)) return directory
+    const failed = folders.folders.filter(folder => !folder.online)
+    const isNew = wanted?.partitionEpoch === 0
+    if (failed.length === 0 || isNew || folders.has(topic.name, index)) return undefined
+    const paths = failed.map(({ path }) => path).join(', ')
+    throw new StorageError('EIO', paths, 'the partition may lie in a folder that is offline')
+  }
+}
+
+function keyOf(topicId: Uuid, index: number): string {
+  return `${topicId}:${index}`
+}

@@ -6,15 +6,15 @@ import { replaceFile } from './files.ts'
 import type { EpochEndOffset, LeaderEpochs } from './leader-epochs.ts'
 import { LEADER_EPOCH_FILE, type Loaded, loadLog } from './load.ts'
 import type { LogConfig } from './log-config.ts'
-import { type LogRange, rangeOf, recentRange } from './log-range.ts'
-import { findMaxTimestamp, findTimestamp, type TimestampOffset } from './lookup.ts'
+import type { LogRange } from './log-range.ts'
+import { LogReader } from './log-reader.ts'
+import { segmentAt, type TimestampOffset } from './lookup.ts'
 import type { ProducerSnapshots } from './producer-snapshots.ts'
 import { countExpired, type RetentionReason } from './retention.ts'
 import type { Segment, SegmentPlace } from './segment.ts'
 import { RANGE_GRACE_MS, SegmentCache } from './segment-cache.ts'
 import { type StorageError, storageError } from './storage-error.ts'
 import { type Syncs, syncEach } from './syncs.ts'
-import { collectAborted } from './txn-index.ts'
 import { WriteTurns } from './write-turns.ts'
 import { Writer } from './writer.ts'
 
@@ -60,12 +60,11 @@ export class Log {
   readonly #epochs: LeaderEpochs
   readonly #snapshots: ProducerSnapshots
   readonly #writer: Writer
+  readonly #reader: LogReader
   readonly #folder: string
   /** The next offset when everything was last written down; -1 when nothing counts that was written. */
   #savedOffset: Offset
   #recoveryPoint: Offset
-  /** What reads failed for last. */
-  #complainedOf: string | undefined
   #deletions: Set<Timer> | undefined
 
   private constructor(options: LogOptions, place: SegmentPlace, loaded: Loaded) {
@@ -90,6 +89,7 @@ export class Log {
       config,
       loaded,
     )
+    this.#reader = new LogReader(options.folder, log, loaded.segments, this.#writer)
     // After recovery there is something to write down, even if nothing is appended.
     this.#savedOffset = loaded.saved ? loaded.endOffset : -1
     this.#recoveryPoint = loaded.durableOffset
@@ -196,99 +196,29 @@ export class Log {
    * when it lies in the recent tail.
    */
   read(from: Offset, maxBytes: number, upTo: Offset): LogRange | undefined | Promise<LogRange | undefined> {
-    return this.#read(from, maxBytes, upTo, true)
+    return this.#reader.read(from, maxBytes, upTo, true)
   }
 
   /** As `read`; undefined also when the first batch does not fit. */
   readFitting(from: Offset, maxBytes: number, upTo: Offset): LogRange | undefined | Promise<LogRange | undefined> {
-    return this.#read(from, maxBytes, upTo, false)
+    return this.#reader.read(from, maxBytes, upTo, false)
   }
 
-  #read(
-    from: Offset,
-    maxBytes: number,
-    upTo: Offset,
-    minOneBatch: boolean,
-  ): LogRange | undefined | Promise<LogRange | undefined> {
-    const below = Math.min(upTo, this.endOffset)
-    if (from >= below) return undefined
-    const active = this.#active
-    const found = from < active.baseOffset ? null : recentRange(active, from, maxBytes, below, minOneBatch)
-    if (found !== null) return found
-    return this.#readCold(from, maxBytes, below, minOneBatch)
-  }
-
-  async #readCold(from: Offset, maxBytes: number, below: Offset, minOneBatch: boolean): Promise<LogRange | undefined> {
-    try {
-      const first = Math.max(0, this.#segmentAt(from))
-      for (let index = first; index < this.#segments.length; index++) {
-        const segment = this.#segments[index] as Segment
-        if (segment.baseOffset >= below) return undefined
-        const start = segment.cursor(from) ?? (await segment.seek(from))?.position
-        // Compaction may leave nothing at the end of a segment; then the next one has what comes after.
-        if (start === undefined || start >= segment.size) continue
-        const end = this.#segments[index + 1]?.baseOffset ?? this.nextOffset
-        return await rangeOf(segment, start, maxBytes, below, end, minOneBatch)
-      }
-      return undefined
-    } catch (error) {
-      throw this.#unreadable(storageError(error, this.#folder))
-    }
-  }
-
-  /** Said once: whoever reads there asks again and again. */
-  #unreadable(failure: StorageError): StorageError {
-    const { message, errno } = failure
-    if (message === this.#complainedOf) return failure
-    this.#complainedOf = message
-    this.#options.log.error(
-      { folder: this.#folder, errno },
-      `refusing reads with KAFKA_STORAGE_ERROR (${message}); check the disk, and restore the file from a backup. Consumers can seek behind it`,
-    )
-    return failure
-  }
-
-  #segmentAt(offset: Offset): number {
-    let low = 0
-    let high = this.#segments.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if ((this.#segments[middle] as Segment).baseOffset <= offset) low = middle + 1
-      else high = middle
-    }
-    return low - 1
-  }
-
-  async readBytes({ file, position, size }: LogRange): Promise<Buffer> {
-    const bytes = Buffer.allocUnsafe(size)
-    try {
-      const count = await file.read(bytes, position)
-      return count === size ? bytes : bytes.subarray(0, count)
-    } catch (error) {
-      throw storageError(error, this.#folder)
-    }
+  readBytes(range: LogRange): Promise<Buffer> {
+    return this.#reader.readBytes(range)
   }
 
   /**
    * The first record in offset order, from the start offset on, at or after a time; undefined when there is none. Records
    * that cannot be unpacked reject with a RecordsError.
    */
-  async offsetForTimestamp(timestamp: Millis): Promise<TimestampOffset | undefined> {
-    return this.#lookUp(() => findTimestamp([...this.#segments], timestamp, this.startOffset, this.endOffset))
+  offsetForTimestamp(timestamp: Millis): Promise<TimestampOffset | undefined> {
+    return this.#reader.offsetForTimestamp(timestamp)
   }
 
   /** The first record that has the highest time of the log; undefined when no record has one. */
-  async offsetOfMaxTimestamp(): Promise<TimestampOffset | undefined> {
-    return this.#lookUp(() => findMaxTimestamp([...this.#segments]))
-  }
-
-  async #lookUp<T>(find: () => Promise<T>): Promise<T> {
-    try {
-      return await find()
-    } catch (error) {
-      if (error instanceof Error && error.name === 'RecordsError') throw error
-      throw storageError(error, this.#folder)
-    }
+  offsetOfMaxTimestamp(): Promise<TimestampOffset | undefined> {
+    return this.#reader.offsetOfMaxTimestamp()
   }
 
   /** A leader begins: its epoch starts at `offset`. */
@@ -315,17 +245,13 @@ export class Log {
   }
 
   /** What a reader of committed records has to know of [from, upTo). */
-  async abortedTransactions(from: Offset, upTo: Offset): Promise<readonly AbortedTransaction[]> {
-    const found: AbortedTransaction[] = []
-    for (const segment of this.#segments.slice(Math.max(0, this.#segmentAt(from)))) {
-      if (collectAborted(await segment.loadAborted(), from, upTo, found)) break
-    }
-    return found
+  abortedTransactions(from: Offset, upTo: Offset): Promise<readonly AbortedTransaction[]> {
+    return this.#reader.abortedTransactions(from, upTo)
   }
 
   /** The marker at `lastOffset` was appended. */
   appendAborted(transaction: AbortedTransaction): void {
-    const index = Math.max(0, this.#segmentAt(transaction.lastOffset))
+    const index = Math.max(0, segmentAt(this.#segments, transaction.lastOffset))
     ;(this.#segments[index] as Segment).appendAborted(transaction)
   }
 

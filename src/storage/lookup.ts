@@ -10,6 +10,18 @@ export interface TimestampOffset {
   readonly leaderEpoch: Epoch
 }
 
+/** Index of the segment that an offset belongs to; -1 when it lies before all of them. */
+export function segmentAt(segments: readonly Segment[], offset: Offset): number {
+  let low = 0
+  let high = segments.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((segments[middle] as Segment).baseOffset <= offset) low = middle + 1
+    else high = middle
+  }
+  return low - 1
+}
+
 /**
  * The first record, in offset order, at or after a time. Times need not rise: every entry of a time index speaks for all
  * that lies before it, so skipping what is older as a whole never skips a record that counts.
@@ -20,10 +32,7 @@ export async function findTimestamp(
   from: Offset,
   endOffset: Offset,
 ): Promise<TimestampOffset | undefined> {
-  const first = Math.max(
-    0,
-    segments.findLastIndex(segment => segment.baseOffset <= from),
-  )
+  const first = Math.max(0, segmentAt(segments, from))
   for (let index = first; index < segments.length; index++) {
     const segment = segments[index] as Segment
     if (segment.baseOffset >= endOffset || segment.size === 0) break

@@ -1,6 +1,7 @@
 import { MiB, type Millis } from '#base/units.ts'
 import type { Clock, File, Timer } from '#world/world.ts'
 import type { Segment } from './segment.ts'
+import type { SegmentFile } from './segment-file.ts'
 
 /** How long a range that was handed out stays readable, whatever is closed, renamed or deleted meanwhile. */
 export const RANGE_GRACE_MS: Millis = 30_000
@@ -19,7 +20,7 @@ export interface SegmentCacheLimits {
 export class SegmentCache {
   readonly #clock: Clock
   readonly #limits: SegmentCacheLimits
-  readonly #open = new Set<Segment>()
+  readonly #open = new Set<SegmentFile>()
   /** In the order of use, so that the first is the longest unused. */
   readonly #indexed = new Map<Segment, number>()
   #indexBytes = 0
@@ -39,13 +40,13 @@ export class SegmentCache {
     return this.#clock.monotonic()
   }
 
-  opened(segment: Segment): void {
-    this.#open.add(segment)
+  opened(file: SegmentFile): void {
+    this.#open.add(file)
     if (this.#open.size > this.#limits.openFilesMax) this.#sweep()
   }
 
-  closed(segment: Segment): void {
-    this.#open.delete(segment)
+  closed(file: SegmentFile): void {
+    this.#open.delete(file)
   }
 
   /** Closes a file when no range that was handed out can point to it any more. */
@@ -70,11 +71,10 @@ export class SegmentCache {
     const now = this.now()
     if (now - this.#sweptAt < SWEEP_EVERY_MS) return
     this.#sweptAt = now
-    const unused = [...this.#open].filter(segment => !segment.busy && now - segment.usedAt > RANGE_GRACE_MS)
+    const unused = [...this.#open].filter(file => !file.busy && now - file.usedAt > RANGE_GRACE_MS)
     unused.sort((a, b) => a.usedAt - b.usedAt)
-    for (const segment of unused.slice(0, this.#open.size - Math.floor(this.#limits.openFilesMax * 0.9))) {
-      segment.closeFile()
-    }
+    const tooMany = this.#open.size - Math.floor(this.#limits.openFilesMax * 0.9)
+    for (const file of unused.slice(0, tooMany)) file.close()
   }
 
   /** The indexes of a closed segment were loaded or used. */

@@ -7,6 +7,7 @@ import { isMissing, offsetName, overwriteFile } from './files.ts'
 import { OffsetIndex } from './offset-index.ts'
 import { RecentBatches } from './recent-batches.ts'
 import type { SegmentCache } from './segment-cache.ts'
+import { SegmentFile } from './segment-file.ts'
 import { StorageError } from './storage-error.ts'
 import { type Syncs, syncEach } from './syncs.ts'
 import { TimeIndex } from './time-index.ts'
@@ -56,93 +57,59 @@ export class Segment {
   #hasTxnIndex = false
   #indexesChanged = false
   #recent: RecentBatches | undefined
-  #file: File | undefined
-  #fileWritable = false
-  #opening: Promise<File> | undefined
+  readonly #file: SegmentFile
   #cursors: number[] | undefined
   /** Holds bytes that were not synced. */
   unsynced = false
   /** Its name may be lost in a power cut. */
   nameUnsynced = false
-  /** Its file may not be closed behind its back: it is being written. */
-  busy = false
-  usedAt: Millis = 0
 
   constructor(place: SegmentPlace, baseOffset: Offset, since: Millis) {
     this.#place = place
     this.baseOffset = baseOffset
     this.since = since
+    this.#file = new SegmentFile(place, this)
   }
 
   path(suffix: string): string {
     return `${this.#place.folder}/${offsetName(this.baseOffset, suffix)}`
   }
 
+  get filePath(): string {
+    return this.path(LOG_SUFFIX)
+  }
+
+  /** It is the one that grows: its file is not closed behind its back, and its indexes stay in memory. */
+  get busy(): boolean {
+    return this.#file.busy
+  }
+
+  set busy(busy: boolean) {
+    this.#file.busy = busy
+  }
+
   /** The file, if it is open. Says that it is in use. */
   get file(): File | undefined {
-    if (this.#file !== undefined) this.usedAt = this.#place.cache.now()
-    return this.#file
+    return this.#file.current
   }
 
   get writableFile(): File | undefined {
-    return this.#fileWritable ? this.file : undefined
+    return this.#file.writable
   }
 
   /** The file for readers; rejects when there is none. */
   open(): Promise<File> {
-    return this.#opened(() => this.file, { create: false, write: false })
+    return this.#file.open()
   }
 
   /** The file for the writer, who makes it when there is none. */
   openWritable(): Promise<File> {
-    return this.#opened(() => this.writableFile, { create: true, write: true })
-  }
-
-  async #opened(
-    there: () => File | undefined,
-    how: { readonly create: boolean; readonly write: boolean },
-  ): Promise<File> {
-    let file = there()
-    while (file === undefined && this.#opening !== undefined) {
-      await this.#opening.catch(() => undefined)
-      file = there()
-    }
-    if (file !== undefined) return file
-    this.#opening = this.#openFile(how)
-    try {
-      return await this.#opening
-    } finally {
-      this.#opening = undefined
-    }
-  }
-
-  async #openFile(how: { readonly create: boolean; readonly write: boolean }): Promise<File> {
-    const { disk, cache } = this.#place
-    const file = await disk.open(this.path(LOG_SUFFIX), how)
-    this.#retireFile()
-    this.#file = file
-    this.#fileWritable = how.write
-    this.usedAt = cache.now()
-    cache.opened(this)
-    return file
-  }
-
-  /** Ranges that were handed out stay readable for their time. */
-  #retireFile(): void {
-    const file = this.#file
-    if (file === undefined) return
-    this.#file = undefined
-    this.#place.cache.closed(this)
-    this.#place.cache.retire(file)
+    return this.#file.openWritable()
   }
 
   /** Whoever sends from the file now goes on; others open it anew. */
   closeFile(): void {
-    const file = this.#file
-    if (file === undefined) return
-    this.#file = undefined
-    this.#place.cache.closed(this)
-    file.close().catch(() => undefined)
+    this.#file.close()
   }
 
   get indexBytes(): number {
@@ -467,7 +434,7 @@ export class Segment {
 
   async #remove(suffixes: readonly string[]): Promise<void> {
     this.#place.cache.forgetIndexes(this)
-    this.#retireFile()
+    this.#file.retire()
     for (const suffix of suffixes) await this.#place.disk.remove(this.path(suffix))
   }
 }

@@ -1,5 +1,5 @@
 import { bootstrapRecords } from '#core/metadata/features.ts'
-import type { FeatureRange } from '#core/metadata/image.ts'
+import type { FeatureRange } from '#core/metadata/node-image.ts'
 import { decodeMetadataRecord, type FoldedRecord, type MetadataRecord } from '#core/metadata/record.ts'
 import { batchesOf, isControl } from '#records/batch.ts'
 import { recordsOf } from '#records/records.ts'

@@ -1,5 +1,6 @@
 import type { Millis, NodeId, Offset } from '#base/units.ts'
-import type { BrokerImage, MetadataImage } from '#core/metadata/image.ts'
+import type { MetadataImage } from '#core/metadata/image.ts'
+import type { BrokerImage } from '#core/metadata/node-image.ts'
 import { Channel, ChannelError, type ChannelErrorCode } from '#network/channel.ts'
 import type { Caller } from '#network/service.ts'
 import { inParallel } from '#storage/files.ts'

@@ -1,7 +1,7 @@
 import type { Millis, NodeId } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
-import type { FeatureRange } from '#core/metadata/image.ts'
+import type { FeatureRange } from '#core/metadata/node-image.ts'
 import type { ConnectionLimits } from '#network/connection.ts'
 import type { Address } from '#world/world.ts'
 import type { SnapshotLimits } from './snapshot-taker.ts'

@@ -3,7 +3,8 @@ import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { meansAnyAddress } from '#core/config/listeners.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
-import type { FeatureRange, MetadataImage } from '#core/metadata/image.ts'
+import type { MetadataImage } from '#core/metadata/image.ts'
+import type { FeatureRange } from '#core/metadata/node-image.ts'
 import type { RaftFetch } from '#core/raft/messages.ts'
 import type { ReplicaProgress, Voter, VoterEndpoint } from '#core/raft/quorum.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
@@ -31,8 +32,6 @@ import type { SnapshotFile } from './snapshots.ts'
 import { Standby } from './standby.ts'
 import type { AnswerOf, CommandKind, CommandOf } from './term.ts'
 import { WakeUp } from './wake-up.ts'
-
-export type { ClusterIdentity, ControllerConfig } from './config.ts'
 
 const IDLE_MS = 600_000
 const UNBOUNDED = 2_147_483_647

@@ -14,8 +14,6 @@ import { readPartitionMetadata, writePartitionMetadata } from './partition-metad
 import { SegmentCache, type SegmentCacheLimits } from './segment-cache.ts'
 import { cureOf, DamagedLogError, StorageError, storageError } from './storage-error.ts'
 
-export { ForeignFolderError } from './meta-properties.ts'
-
 const PROGRESS_EVERY_MS: Millis = 5_000
 const CHECKPOINT_EVERY_MS: Millis = 60_000
 

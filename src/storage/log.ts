@@ -18,10 +18,6 @@ import { type Syncs, syncEach } from './syncs.ts'
 import { WriteTurns } from './write-turns.ts'
 import { Writer } from './writer.ts'
 
-export type { EpochEndOffset } from './leader-epochs.ts'
-export type { LogRange } from './log-range.ts'
-export type { TimestampOffset } from './lookup.ts'
-
 export interface LogOptions {
   readonly disk: Disk
   readonly clock: Clock

@@ -1,6 +1,6 @@
 import type { Millis, NodeId, Offset } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
-import type { FeatureRange } from '#core/metadata/image.ts'
+import type { FeatureRange } from '#core/metadata/node-image.ts'
 import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'

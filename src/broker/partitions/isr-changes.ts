@@ -1,6 +1,6 @@
 import type { NodeId } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
-import type { IsrAnswer, IsrProposal } from '#core/partition/leader.ts'
+import type { IsrAnswer, IsrProposal } from '#core/partition/in-sync-replicas.ts'
 import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName, errorOf } from '#protocol/errors.ts'

@@ -1,5 +1,5 @@
 import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
-import type { BrokerImage } from '#core/metadata/image.ts'
+import type { BrokerImage } from '#core/metadata/node-image.ts'
 import { Channel, ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'

@@ -2,7 +2,7 @@ import type { Millis, NodeId } from '#base/units.ts'
 import type { FetchedPartition, FetchSession } from '#core/session/fetch-sessions.ts'
 import type { Caller } from '#network/service.ts'
 import type { ErrorName } from '#protocol/errors.ts'
-import type { LogRange } from '#storage/log.ts'
+import type { LogRange } from '#storage/log-range.ts'
 import type { Partition } from '../partitions/partition.ts'
 import type { Watcher } from '../partitions/watchers.ts'
 

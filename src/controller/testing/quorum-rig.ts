@@ -1,8 +1,8 @@
 import { assert } from '#base/assert.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import type { Simulation } from '#world/fake/simulation.ts'
-import type { ClusterIdentity } from '../config.ts'
-import type { Controller, ControllerConfig } from '../controller.ts'
+import type { ClusterIdentity, ControllerConfig } from '../config.ts'
+import type { Controller } from '../controller.ts'
 import { clusterOf, startController } from './rig.ts'
 
 const PORT = 9093

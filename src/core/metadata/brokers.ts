@@ -7,7 +7,7 @@ import type { InputOf } from '#protocol/schema.ts'
 import { type ControllerState, METADATA_VERSION_CORDONED, METADATA_VERSION_DIRECTORIES } from './controller-state.ts'
 import { electionsFor, hasLeaderships } from './elections.ts'
 import { METADATA_VERSION_MIN } from './features.ts'
-import type { BrokerImage } from './image.ts'
+import type { BrokerImage } from './node-image.ts'
 import { LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY } from './partition-image.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
 

@@ -5,7 +5,8 @@ import type { InputOf } from '#protocol/schema.ts'
 import { DONE, failed, isFailure, type Outcome } from './answer.ts'
 import { CONFIG_RESOURCE } from './config-resource.ts'
 import type { ControllerState } from './controller-state.ts'
-import type { FeatureRange, MetadataImage } from './image.ts'
+import type { MetadataImage } from './image.ts'
+import type { FeatureRange } from './node-image.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
 
 /** 3.3-IV3, the oldest that a KRaft cluster of 4.x may be at. */

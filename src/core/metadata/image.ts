@@ -22,9 +22,6 @@ import { type QuotaImage, Quotas } from './quotas.ts'
 import type { FoldedRecord, MetadataRecord } from './record.ts'
 import { snapshotRecords } from './snapshot.ts'
 
-export { type BrokerImage, type ControllerImage, type FeatureRange, isActive } from './node-image.ts'
-export type { PartitionImage } from './partition-image.ts'
-
 export interface TopicImage {
   readonly name: string
   readonly id: Uuid

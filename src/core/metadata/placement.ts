@@ -1,6 +1,7 @@
 import type { NodeId } from '#base/units.ts'
 import { isLoopback } from '../config/listeners.ts'
-import type { BrokerImage, MetadataImage } from './image.ts'
+import type { MetadataImage } from './image.ts'
+import type { BrokerImage } from './node-image.ts'
 
 interface Candidate {
   readonly id: NodeId

@@ -1,4 +1,5 @@
-import type { BrokerImage, ControllerImage, FeatureRange, MetadataImage } from './image.ts'
+import type { MetadataImage } from './image.ts'
+import type { BrokerImage, ControllerImage, FeatureRange } from './node-image.ts'
 import { MIGRATING_DIRECTORY, type PartitionImage } from './partition-image.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
 

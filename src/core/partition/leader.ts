@@ -4,8 +4,6 @@ import { baseOffset, lastOffsetDelta, NO_PRODUCER_ID, producerId, stamp } from '
 import { type FetchContact, InSyncReplicas, type IsrAnswer, type IsrProposal } from './in-sync-replicas.ts'
 import type { ProducerStates } from './producers.ts'
 
-export type { FetchContact, FollowerState, IsrAnswer, IsrMember, IsrProposal } from './in-sync-replicas.ts'
-
 /** Why a partition's leader refuses or fails a produce, by the name of Kafka's error. */
 export type ProduceError =
   | 'OUT_OF_ORDER_SEQUENCE_NUMBER'

@@ -7,7 +7,8 @@ import { BatchBuilder } from '#records/builder.ts'
 import { recordsOf } from '#records/records.ts'
 import { LeaderEpochs } from '#storage/leader-epochs.ts'
 import { type FetchPosition, type FollowedLog, type FollowerEffect, PartitionFollower } from './follower.ts'
-import { type IsrAnswer, type IsrProposal, type LeaderEffect, PartitionLeader } from './leader.ts'
+import type { IsrAnswer, IsrProposal } from './in-sync-replicas.ts'
+import { type LeaderEffect, PartitionLeader } from './leader.ts'
 import { ProducerStates } from './producers.ts'
 
 const SEEDS = Number(process.env.TIDEMARK_SEEDS ?? 60)

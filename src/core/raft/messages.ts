@@ -8,8 +8,6 @@ import type { QuorumState, ReplicaKey, Voter, VoterEndpoint } from './quorum.ts'
  * they lie. The driver (src/controller) owns log, files, connections and time.
  */
 
-export type { ReplicaKey } from './quorum.ts'
-
 /** A Fetch of the metadata log, as far as raft judges it. */
 export interface RaftFetch {
   readonly replicaId: NodeId

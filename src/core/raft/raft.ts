@@ -16,9 +16,6 @@ import { Resigned } from './resigned.ts'
 import { NEVER, type Role, type RoleName, STAND_SPREAD_MS, type Turns } from './role.ts'
 import { Unattached } from './unattached.ts'
 
-export type { FetchAnswer, RaftEffect, RaftEvent, RaftFetch } from './messages.ts'
-export type { RaftOptions } from './options.ts'
-
 const VALID: Position = { kind: 'valid' }
 
 type Call<Kind extends RaftEvent['kind']> = Extract<RaftEvent, { kind: Kind }>

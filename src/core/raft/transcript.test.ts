@@ -4,8 +4,9 @@ import { ZERO_UUID } from '#base/uuid.ts'
 import { errorOf } from '#protocol/errors.ts'
 import { testTranscripts } from '../testing/transcripts.ts'
 import type { LogView, SnapshotId } from './log-view.ts'
+import type { RaftEffect, RaftEvent } from './messages.ts'
 import { NO_QUORUM_STATE, type QuorumState, type ReplicaProgress, type Voter } from './quorum.ts'
-import { Raft, type RaftEffect, type RaftEvent } from './raft.ts'
+import { Raft } from './raft.ts'
 
 /**
  * Transcripts in testdata/: commands, a rule of dashes, and the full reaction, which TIDEMARK_REWRITE=1 writes anew.

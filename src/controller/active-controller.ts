@@ -74,7 +74,7 @@ export class ActiveController implements SnapshotSource {
   /** Resolves when it is certain; rejects with a NotControllerError. */
   submit<Kind extends CommandKind>(command: CommandOf<Kind>): Promise<AnswerOf<Kind>> {
     const term = this.#term
-    if (term === undefined) return Promise.reject(new NotControllerError('this node is not the active controller'))
+    if (term === undefined) return Promise.reject(new NotControllerError())
     const answer = term.submit<Kind>(command)
     this.#options.appended()
     return answer
@@ -142,7 +142,7 @@ export class ActiveController implements SnapshotSource {
 
   async whenCommitted(): Promise<Offset> {
     const term = this.#term
-    if (term === undefined) throw new NotControllerError('the term is over')
+    if (term === undefined) throw new NotControllerError()
     await term.whenCommitted()
     return term.highWatermark
   }

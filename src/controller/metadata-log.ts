@@ -37,9 +37,8 @@ export interface MetadataLogOptions {
   readonly log: Logger
   /** The log folder that holds `__cluster_metadata-0`. */
   readonly folder: string
-  /** `metadata.log.segment.bytes` and `.ms` */
+  /** `metadata.log.segment.bytes` */
   readonly segmentBytes?: number
-  readonly segmentMs?: Millis
   /** Partitions lie beside the metadata log: it must not be an empty one. */
   readonly partitionsThere?: boolean
 }
@@ -167,7 +166,6 @@ export class MetadataLog implements LogView {
     const config: LogConfig = {
       ...LOG_CONFIG_DEFAULT,
       segmentBytes: options.segmentBytes ?? GiB,
-      segmentMs: options.segmentMs ?? LOG_CONFIG_DEFAULT.segmentMs,
       retentionMs: -1,
       flushMessages: 1,
     }

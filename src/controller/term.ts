@@ -12,6 +12,10 @@ export type AnswerOf<Kind extends CommandKind> = Extract<ControllerAnswer, { rea
 /** This node is not the active controller, or stopped being it before the answer was certain. */
 export class NotControllerError extends Error {
   override readonly name = 'NotControllerError'
+
+  constructor(message = 'this node is not the active controller') {
+    super(message)
+  }
 }
 
 interface Pending {
@@ -87,7 +91,7 @@ export class Term {
   submit<Kind extends CommandKind>(command: CommandOf<Kind>): Promise<AnswerOf<Kind>> {
     const { log, clock } = this.#options
     const { machine } = this
-    if (machine === undefined) return Promise.reject(new NotControllerError('the term is over, or has not begun'))
+    if (machine === undefined) return Promise.reject(new NotControllerError())
     if (log.nextOffset !== this.#nextOffset) {
       // The log fell back behind what the machine has applied; the rejection that says so is on its way.
       return Promise.reject(new NotControllerError('an append failed'))

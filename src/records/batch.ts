@@ -16,7 +16,7 @@ import { crc32, crc32c } from './crc.ts'
 
 export const BASE_OFFSET_AT = 0
 export const BATCH_LENGTH_AT = 8
-export const LEADER_EPOCH_AT = 12
+const LEADER_EPOCH_AT = 12
 export const MAGIC_AT = 16
 export const CRC_AT = 17
 export const ATTRIBUTES_AT = 21
@@ -24,8 +24,8 @@ export const LAST_OFFSET_DELTA_AT = 23
 export const BASE_TIMESTAMP_AT = 27
 export const MAX_TIMESTAMP_AT = 35
 export const PRODUCER_ID_AT = 43
-export const PRODUCER_EPOCH_AT = 51
-export const BASE_SEQUENCE_AT = 53
+const PRODUCER_EPOCH_AT = 51
+const BASE_SEQUENCE_AT = 53
 export const RECORDS_COUNT_AT = 57
 export const RECORDS_AT = 61
 

@@ -6,7 +6,7 @@ import { assert } from '#base/assert.ts'
 import { BatchBuilder, type BatchOptions } from './builder.ts'
 
 /** Kafka's numbers of the control record types (KIP-98, 595, 630, 853). Readers skip types that they do not know. */
-export const CONTROL_TYPES = {
+const CONTROL_TYPES = {
   abort: 0,
   commit: 1,
   leaderChange: 2,

@@ -12,7 +12,7 @@ import { type MetadataRecord, metadataRecord } from './record.ts'
 /** 3.3-IV3, the oldest that a KRaft cluster of 4.x may be at. */
 export const METADATA_VERSION_MIN = 7
 /** 4.3-IV0 */
-export const METADATA_VERSION_LATEST = 30
+const METADATA_VERSION_LATEST = 30
 
 const ELR = 'eligible.leader.replicas.version'
 const MIN_ISR = 'min.insync.replicas'

@@ -1,7 +1,7 @@
 export const CLUSTER_METADATA_TOPIC = '__cluster_metadata'
 export const OFFSETS_TOPIC = '__consumer_offsets'
-export const TRANSACTION_STATE_TOPIC = '__transaction_state'
-export const SHARE_GROUP_STATE_TOPIC = '__share_group_state'
+const TRANSACTION_STATE_TOPIC = '__transaction_state'
+const SHARE_GROUP_STATE_TOPIC = '__share_group_state'
 
 const INTERNAL_TOPICS: ReadonlySet<string> = new Set([OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC])
 const NAME_LENGTH_MAX = 249

@@ -304,7 +304,7 @@ export class PartitionFollower {
  * The whole, sound batches at the beginning of what a leader sent: how many bytes, and where they end. What is behind
  * the first that is not sound is left; it is fetched again.
  */
-export function checkFetched(
+function checkFetched(
   records: Buffer,
   from: Offset,
   epoch: Epoch,

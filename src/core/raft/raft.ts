@@ -15,6 +15,7 @@ import { Replica } from './replica.ts'
 import { Resigned } from './resigned.ts'
 import { NEVER, type Role, type RoleName, STAND_SPREAD_MS, type Turns } from './role.ts'
 import { Unattached } from './unattached.ts'
+import { NOT_LEADING } from './voter-change.ts'
 
 const VALID: Position = { kind: 'valid' }
 
@@ -149,7 +150,7 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
       case 'call-gone':
         if (this.#role instanceof Leader) {
           this.#role.waiting.delete(event.call)
-          this.#role.changes.gone(event.call, now)
+          this.#role.changes.gone(event.call)
         }
         return
       case 'stop':
@@ -376,7 +377,7 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
   #changeVoters(event: Call<'add-voter' | 'remove-voter' | 'update-voter' | 'record-voters'>, now: Millis): void {
     const { call } = event
     if (event.kind === 'update-voter') {
-      this.#replica.answer(call, { kind: 'update-voter', answer: this.#epochAnswer(this.#updateVoter(event, now)) })
+      this.#replica.answer(call, { kind: 'update-voter', answer: this.#epochAnswer(this.#updateVoter(event)) })
       return
     }
     const role = this.#role
@@ -387,15 +388,15 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     else role.changes.record(call, now)
   }
 
-  #updateVoter({ epoch, voter }: Call<'update-voter'>, now: Millis): number {
+  #updateVoter({ epoch, voter }: Call<'update-voter'>): number {
     if (epoch < this.epoch) return ErrorCode.FENCED_LEADER_EPOCH
     if (epoch > this.epoch) return ErrorCode.UNKNOWN_LEADER_EPOCH
     const role = this.#role
-    return role instanceof Leader ? role.changes.update(voter, now) : ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return role instanceof Leader ? role.changes.update(voter) : ErrorCode.NOT_LEADER_OR_FOLLOWER
   }
 
   #refuseCall(kind: 'add-voter' | 'remove-voter' | 'record-voters', call: number, errorCode: number): void {
-    this.#replica.answer(call, { kind, answer: { errorCode, message: 'this controller does not lead the quorum' } })
+    this.#replica.answer(call, { kind, answer: { errorCode, message: NOT_LEADING } })
   }
 
   /** A node that has stopped promises nothing any more. */

@@ -25,9 +25,11 @@ interface Pending {
   offset: Offset | undefined
 }
 
+export const NOT_LEADING = 'this controller does not lead the quorum'
+
 const answers: Record<'timedOut' | 'notLeader' | 'unrecorded' | 'done', VoterAnswer> = {
   timedOut: { errorCode: ErrorCode.REQUEST_TIMED_OUT, message: 'the change of voters was not committed in time' },
-  notLeader: { errorCode: ErrorCode.NOT_LEADER_OR_FOLLOWER, message: 'this controller does not lead the quorum' },
+  notLeader: { errorCode: ErrorCode.NOT_LEADER_OR_FOLLOWER, message: NOT_LEADING },
   unrecorded: {
     errorCode: ErrorCode.UNSUPPORTED_VERSION,
     message: 'the voters are a static list (kraft.version 0); raise kraft.version to 1 to change them',
@@ -60,7 +62,7 @@ export class VoterChange {
     if (pending === undefined || now < pending.deadline) return
     this.#answer(pending, answers.timedOut)
     this.#pending = undefined
-    this.#considerOwn(now)
+    this.#considerOwn()
   }
 
   abandon(): void {
@@ -69,13 +71,13 @@ export class VoterChange {
   }
 
   /** Nobody waits for it any more: who is not in the log yet need not come into it, and others may have their turn. */
-  gone(call: number, now: Millis): void {
+  gone(call: number): void {
     const pending = this.#pending
     if (pending?.call !== call) return
     pending.call = undefined
     if (pending.joining === undefined) return
     this.#pending = undefined
-    this.#considerOwn(now)
+    this.#considerOwn()
   }
 
   // -- what is asked for
@@ -114,7 +116,7 @@ export class VoterChange {
   }
 
   /** Answered without waiting (KIP-853). */
-  update(voter: Voter, now: Millis): number {
+  update(voter: Voter): number {
     const { voters, outbox } = this.#replica
     const { min, max } = voter.kraftVersion
     const former = voters.find(each => isVoter(each, voter))
@@ -122,7 +124,7 @@ export class VoterChange {
     if (former === undefined) return ErrorCode.VOTER_NOT_FOUND
     if (!areRecorded(voters)) {
       this.#described.set(voter.id, voter)
-      this.#considerOwn(now)
+      this.#considerOwn()
       return ErrorCode.NONE
     }
     if (min > RECORDED || max < RECORDED) return ErrorCode.INVALID_REQUEST
@@ -192,12 +194,12 @@ export class VoterChange {
     const pending = this.#pending
     if (pending?.joining?.rangeRequest !== sent.request) return
     if (response?.kind !== 'kraft-range') {
-      this.#give(pending, ErrorCode.REQUEST_TIMED_OUT, 'the new voter cannot be reached', now)
+      this.#give(pending, ErrorCode.REQUEST_TIMED_OUT, 'the new voter cannot be reached')
       return
     }
     if (response.min > RECORDED || response.max < RECORDED) {
       const message = `the new voter knows kraft.version ${response.min} to ${response.max}, the cluster is at ${RECORDED}`
-      this.#give(pending, ErrorCode.INVALID_REQUEST, message, now)
+      this.#give(pending, ErrorCode.INVALID_REQUEST, message)
       return
     }
     const { min, max } = response
@@ -231,7 +233,7 @@ export class VoterChange {
       this.#pending = undefined
     }
     this.#resignIfRemoved(now)
-    this.#considerOwn(now)
+    this.#considerOwn()
   }
 
   /** A leader leads on until the voters that it is not one of are committed (KIP-853). */
@@ -242,7 +244,7 @@ export class VoterChange {
   }
 
   /** The leader's own entry, and the list as a whole where it may become records. */
-  #considerOwn(_now: Millis): void {
+  #considerOwn(): void {
     const { voters, self, options, isVoter: isSelfVoter } = this.#replica
     if (self === undefined || !isSelfVoter) return
     if (areRecorded(voters)) {
@@ -271,10 +273,10 @@ export class VoterChange {
     this.#leader.appendVoters(voters, raisesVersion)
   }
 
-  #give(pending: Pending, errorCode: number, message: string, now: Millis): void {
+  #give(pending: Pending, errorCode: number, message: string): void {
     this.#answer(pending, { errorCode, message })
     this.#pending = undefined
-    this.#considerOwn(now)
+    this.#considerOwn()
   }
 
   #answer(pending: Pending, answer: VoterAnswer): void {

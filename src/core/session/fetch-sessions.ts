@@ -45,7 +45,7 @@ export type FetchContext =
  * Of all sessions together: some 250 bytes each. A client names any partitions it likes, also ones that do not exist, by
  * the million in one request, and a thousand sessions of that size are more than the memory there is.
  */
-export const ALL_SESSIONS_PARTITIONS_MAX = 1_000_000
+const ALL_SESSIONS_PARTITIONS_MAX = 1_000_000
 /** Of one session, and of a fetch without one: what is gone over at once whenever it looks for records. */
 export const SESSION_PARTITIONS_MAX = 65_536
 

@@ -1,7 +1,8 @@
-import type { Offset } from '#base/units.ts'
+import type { Millis, Offset } from '#base/units.ts'
 import { isUuid, type Uuid } from '#base/uuid.ts'
-import type { Disk } from '#world/world.ts'
+import type { Clock, Disk } from '#world/world.ts'
 import { readText } from './files.ts'
+import { storageError } from './storage-error.ts'
 
 const FILE = '.tidemark_boot'
 
@@ -35,7 +36,7 @@ export async function readBootMark(disk: Disk, folder: string): Promise<BootMark
 }
 
 /** Needs not be durable: after a power cut it is of another boot. */
-export async function writeBootMark(disk: Disk, folder: string, mark: BootMark): Promise<void> {
+async function writeBootMark(disk: Disk, folder: string, mark: BootMark): Promise<void> {
   const bootId = await disk.bootId()
   if (bootId === undefined) return
   const path = `${folder}/${FILE}`
@@ -48,6 +49,62 @@ export async function writeBootMark(disk: Disk, folder: string, mark: BootMark):
   }
 }
 
-export async function removeBootMark(disk: Disk, folder: string): Promise<void> {
+async function removeBootMark(disk: Disk, folder: string): Promise<void> {
   await disk.remove(`${folder}/${FILE}`)
+}
+
+const KEEP_AGAIN_MS: Millis = 200
+
+/** The boot mark of one folder: what is to be said there is written one after another, and nothing once a sync has failed. */
+export class BootMarkFile {
+  readonly #disk: Disk
+  readonly #clock: Clock
+  readonly #folder: string
+  #turn: Promise<unknown> = Promise.resolve()
+  #syncFailed = false
+  #closed = false
+
+  constructor({ disk, clock }: { readonly disk: Disk; readonly clock: Clock }, folder: string) {
+    this.#disk = disk
+    this.#clock = clock
+    this.#folder = folder
+  }
+
+  /** For a death that loses nothing. That it cannot be written down costs a new election at worst: false. */
+  keep(mark: BootMark): Promise<boolean> {
+    return this.#change(() =>
+      this.#syncFailed ? removeBootMark(this.#disk, this.#folder) : writeBootMark(this.#disk, this.#folder, mark),
+    )
+  }
+
+  /** As `keep`, until the mark of before is gone: left there, a later life would take this one for one that did nothing. */
+  async keepSurely(mark: BootMark): Promise<void> {
+    while (!(await this.keep(mark)) && !this.#closed) {
+      await new Promise<void>(resolve => this.#clock.after(KEEP_AGAIN_MS, resolve))
+    }
+  }
+
+  /** What was written may be gone even if the process alone dies. */
+  syncFailed(): void {
+    if (this.#syncFailed) return
+    this.#syncFailed = true
+    void this.#change(() => removeBootMark(this.#disk, this.#folder))
+  }
+
+  /** Nobody tries again. */
+  close(): void {
+    this.#closed = true
+  }
+
+  #change(change: () => Promise<void>): Promise<boolean> {
+    const changed = this.#turn.then(change).then(
+      () => true,
+      error => {
+        storageError(error, this.#folder)
+        return false
+      },
+    )
+    this.#turn = changed
+    return changed
+  }
 }

@@ -1,11 +1,11 @@
 import { assert } from '#base/assert.ts'
-import type { Millis, Offset } from '#base/units.ts'
+import type { Offset } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import { type Chance, type Clock, type Disk, type Entry, type Lock, type Logger, WorldError } from '#world/world.ts'
-import { type BootMark, readBootMark, removeBootMark, writeBootMark } from './boot-mark.ts'
+import { type BootMark, BootMarkFile, readBootMark } from './boot-mark.ts'
 import { takeCleanShutdown, writeCleanShutdown } from './clean-shutdown.ts'
 import { inParallel } from './files.ts'
-import type { Log } from './log.ts'
+import { LogOffsets, type OpenLog } from './log-offsets.ts'
 import {
   ForeignFolderError,
   META_PROPERTIES_FILE,
@@ -13,12 +13,7 @@ import {
   readMetaProperties,
   writeMetaProperties,
 } from './meta-properties.ts'
-import {
-  HIGH_WATERMARK_CHECKPOINT,
-  LOG_START_CHECKPOINT,
-  OffsetCheckpoint,
-  RECOVERY_POINT_CHECKPOINT,
-} from './offset-checkpoint.ts'
+import { HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT } from './offset-checkpoint.ts'
 import { parsePartitionFolderName, suffixedFolderName } from './partition-folder.ts'
 import { cureOf, isFull, type StorageError, storageError } from './storage-error.ts'
 import { GroupedSyncs } from './syncs.ts'
@@ -30,12 +25,6 @@ const METADATA_TOPIC = '__cluster_metadata'
 const LOCK_FILE = '.lock'
 const CHECKPOINT_AT_ONCE = 128
 
-export interface OpenLog {
-  readonly log: Log
-  /** What the partition's owner says when checkpoints are written. */
-  readonly highWatermark: () => Offset
-}
-
 export interface LogFolderWorld {
   readonly disk: Disk
   readonly clock: Clock
@@ -43,7 +32,6 @@ export interface LogFolderWorld {
   readonly log: Logger
 }
 
-const KEEP_AGAIN_MS: Millis = 200
 /** Two keep a disk busy while the loop takes up what the one before has done. */
 const WRITES_AT_ONCE = 2
 
@@ -56,22 +44,18 @@ export class LogFolder {
   readonly cleanBrokerEpoch: number | undefined
   /** What a life left that ended without a stop, where the machine has gone on since. */
   readonly bootMark: BootMark | undefined
-  #syncFailed = false
-  #closed = false
-  #marking: Promise<unknown> = Promise.resolve()
+  readonly #ownMark: BootMarkFile
   #directoryId: Uuid
   online = true
   /** Names of partitions' folders that were found at the start and not opened yet. */
   readonly found: Set<string>
   /** What lay in the folder before this start made it its own; undefined for one that was its own already. */
   readonly #foreign: ReadonlySet<string> | undefined
-  readonly logs = new Map<string, OpenLog>()
+  readonly logs: Map<string, OpenLog>
   readonly turns: WriteTurns
-  readonly #recoveryPoints: OffsetCheckpoint
-  readonly #startOffsets: OffsetCheckpoint
-  readonly #highWatermarks: OffsetCheckpoint
-  /** As they were read; those of logs that are not open are written back as they are. */
-  readonly #loaded: readonly [Map<string, Offset>, Map<string, Offset>, Map<string, Offset>]
+  readonly #recoveryPoints: LogOffsets
+  readonly #startOffsets: LogOffsets
+  readonly #highWatermarks: LogOffsets
   #complainedOf: unknown
 
   private constructor(
@@ -83,8 +67,8 @@ export class LogFolder {
     directoryId: Uuid,
     found: Set<string>,
     foreign: ReadonlySet<string> | undefined,
-    checkpoints: readonly [OffsetCheckpoint, OffsetCheckpoint, OffsetCheckpoint],
-    loaded: readonly [Map<string, Offset>, Map<string, Offset>, Map<string, Offset>],
+    logs: Map<string, OpenLog>,
+    offsets: readonly [LogOffsets, LogOffsets, LogOffsets],
   ) {
     this.#world = world
     this.turns = new WriteTurns(WRITES_AT_ONCE, world.clock)
@@ -95,8 +79,9 @@ export class LogFolder {
     this.#directoryId = directoryId
     this.found = found
     this.#foreign = foreign
-    ;[this.#recoveryPoints, this.#startOffsets, this.#highWatermarks] = checkpoints
-    this.#loaded = loaded
+    this.logs = logs
+    ;[this.#recoveryPoints, this.#startOffsets, this.#highWatermarks] = offsets
+    this.#ownMark = new BootMarkFile(world, path)
   }
 
   /**
@@ -125,30 +110,19 @@ export class LogFolder {
         await writeMetaProperties(disk, path, { ...identity, directoryId })
       const cleanBrokerEpoch = await takeCleanShutdown(disk, path)
       const bootMark = cleanBrokerEpoch === undefined ? await readBootMark(disk, path) : undefined
-      const checkpoints = [
-        new OffsetCheckpoint(disk, path, RECOVERY_POINT_CHECKPOINT),
-        new OffsetCheckpoint(disk, path, LOG_START_CHECKPOINT),
-        new OffsetCheckpoint(disk, path, HIGH_WATERMARK_CHECKPOINT),
+      const logs = new Map<string, OpenLog>()
+      const offsets = [
+        await LogOffsets.read(disk, path, RECOVERY_POINT_CHECKPOINT, logs, ({ log }) => log.recoveryPoint),
+        await LogOffsets.read(disk, path, LOG_START_CHECKPOINT, logs, ({ log }) => log.startOffset),
+        await LogOffsets.read(disk, path, HIGH_WATERMARK_CHECKPOINT, logs, ({ highWatermark }) => highWatermark()),
       ] as const
-      const loaded = [await checkpoints[0].read(), await checkpoints[1].read(), await checkpoints[2].read()] as const
       const entries = await disk.list(path)
       const found = await settleFolders(world, path, entries)
       const foreign =
         properties === undefined
           ? new Set(entries.map(({ name }) => name).filter(name => name !== META_PROPERTIES_FILE))
           : undefined
-      return new LogFolder(
-        world,
-        path,
-        lock,
-        cleanBrokerEpoch,
-        bootMark,
-        directoryId,
-        found,
-        foreign,
-        checkpoints,
-        loaded,
-      )
+      return new LogFolder(world, path, lock, cleanBrokerEpoch, bootMark, directoryId, found, foreign, logs, offsets)
     } catch (error) {
       await lock.release()
       throw error
@@ -164,41 +138,19 @@ export class LogFolder {
     return this.cleanBrokerEpoch ?? this.bootMark?.brokerEpoch
   }
 
-  /** For a death that loses nothing. That it cannot be written down costs a new election at worst. */
+  /** For a death that loses nothing. */
   async keep(mark: BootMark): Promise<void> {
-    await this.#tryToKeep(mark)
+    await this.#ownMark.keep(mark)
   }
 
-  /** As `keep`, until the mark of before is gone: left there, a later life would take this one for one that did nothing. */
-  async keepSurely(mark: BootMark): Promise<void> {
-    const { clock } = this.#world
-    while (!(await this.#tryToKeep(mark)) && !this.#closed) {
-      await new Promise<void>(resolve => clock.after(KEEP_AGAIN_MS, resolve))
-    }
-  }
-
-  #tryToKeep(mark: BootMark): Promise<boolean> {
-    const { disk } = this.#world
-    return this.#mark(() => (this.#syncFailed ? removeBootMark(disk, this.path) : writeBootMark(disk, this.path, mark)))
+  /** As `keep`, until the mark of before is gone. */
+  keepSurely(mark: BootMark): Promise<void> {
+    return this.#ownMark.keepSurely(mark)
   }
 
   /** What was written may be gone even if the process alone dies. */
   syncFailed(): void {
-    if (this.#syncFailed) return
-    this.#syncFailed = true
-    void this.#mark(() => removeBootMark(this.#world.disk, this.path))
-  }
-
-  #mark(change: () => Promise<void>): Promise<boolean> {
-    const marked = this.#marking.then(change).then(
-      () => true,
-      error => {
-        storageError(error, this.path)
-        return false
-      },
-    )
-    this.#marking = marked
-    return marked
+    this.#ownMark.syncFailed()
   }
 
   /** Writes down which cluster the folder belongs to. Rejects with a StorageError. */
@@ -216,56 +168,42 @@ export class LogFolder {
   }
 
   recoveryPoint(name: string): Offset {
-    return this.#loaded[0].get(name) ?? 0
+    return this.#recoveryPoints.loaded(name)
   }
 
   startOffset(name: string): Offset {
-    return this.#loaded[1].get(name) ?? 0
+    return this.#startOffsets.loaded(name)
   }
 
   highWatermark(name: string): Offset {
-    return this.#loaded[2].get(name) ?? 0
+    return this.#highWatermarks.loaded(name)
   }
 
   added(name: string, open: OpenLog): void {
     assert(!this.logs.has(name), `${name} is opened once`)
-    this.found.delete(name)
+    this.forget(name)
     this.logs.set(name, open)
-    for (const offsets of this.#loaded) offsets.delete(name)
   }
 
   forget(name: string): void {
     this.found.delete(name)
     this.logs.delete(name)
-    for (const offsets of this.#loaded) offsets.delete(name)
+    for (const offsets of this.#offsets) offsets.forget(name)
+  }
+
+  /** In the order of writing: a recovery point below the start is harmless, records that come back are not. */
+  get #offsets(): readonly LogOffsets[] {
+    return [this.#startOffsets, this.#recoveryPoints, this.#highWatermarks]
   }
 
   /** Of a log that is not open yet and ends below it. */
   lowerRecoveryPoint(name: string, offset: Offset): Promise<void> {
-    this.#loaded[0].set(name, offset)
+    this.#recoveryPoints.correct(name, offset)
     return this.writeRecoveryPoints()
   }
 
   writeRecoveryPoints(): Promise<void> {
-    return this.#recoveryPoints.write(() => this.#offsets(0, ({ log }) => log.recoveryPoint))
-  }
-
-  writeStartOffsets(): Promise<void> {
-    return this.#startOffsets.write(() => this.#offsets(1, ({ log }) => log.startOffset))
-  }
-
-  writeHighWatermarks(): Promise<void> {
-    return this.#highWatermarks.write(() => this.#offsets(2, ({ highWatermark }) => highWatermark()))
-  }
-
-  #offsets(index: 0 | 1 | 2, of: (open: OpenLog) => Offset): Map<string, Offset> {
-    const offsets = new Map(this.#loaded[index])
-    for (const [name, open] of this.logs) {
-      const offset = of(open)
-      // 0 is what a missing line means.
-      if (offset > 0) offsets.set(name, offset)
-    }
-    return offsets
+    return this.#recoveryPoints.write()
   }
 
   /** Writes down what changed, so that the next start is short even without a clean stop. */
@@ -274,10 +212,7 @@ export class LogFolder {
     const changed = [...this.logs.values()].filter(({ log }) => log.hasUnsaved && log.failure === undefined)
     const syncs = new GroupedSyncs(this.#world.disk)
     await inParallel(changed, CHECKPOINT_AT_ONCE, ({ log }) => this.#attempt(() => log.checkpoint(syncs)))
-    // Start offsets first: a recovery point below the start is harmless, records that come back are not.
-    await this.#attempt(() => this.writeStartOffsets())
-    await this.#attempt(() => this.writeRecoveryPoints())
-    await this.#attempt(() => this.writeHighWatermarks())
+    for (const offsets of this.#offsets) await this.#attempt(() => offsets.write())
   }
 
   /**
@@ -288,7 +223,7 @@ export class LogFolder {
   async keepStartOffsets(): Promise<void> {
     if (!this.online) return
     try {
-      await this.writeStartOffsets()
+      await this.#startOffsets.write()
     } catch (error) {
       const failure = this.#complain(error)
       if (!isFull(failure)) throw failure
@@ -318,19 +253,13 @@ export class LogFolder {
 
   /** Closes all logs and leaves the mark of a clean stop, unless one of them could not write down what it should. */
   async close(brokerEpoch: number): Promise<void> {
-    this.#closed = true
+    this.#ownMark.close()
     let clean = this.online
     const syncs = new GroupedSyncs(this.#world.disk)
     await inParallel([...this.logs.values()], CLOSE_AT_ONCE, async ({ log }) => {
       if (!(await this.#attempt(() => log.close(syncs)))) clean = false
     })
-    for (const write of [
-      () => this.writeStartOffsets(),
-      () => this.writeRecoveryPoints(),
-      () => this.writeHighWatermarks(),
-    ]) {
-      if (clean && !(await this.#attempt(write))) clean = false
-    }
+    for (const offsets of this.#offsets) if (clean && !(await this.#attempt(() => offsets.write()))) clean = false
     // Logs that were never opened since an unclean stop still have to be checked.
     if (this.cleanBrokerEpoch === undefined && this.found.size > 0) clean = false
     const { disk } = this.#world

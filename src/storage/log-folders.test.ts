@@ -204,6 +204,23 @@ test('a deleted partition is gone at once, its files later, and its name is free
   await folders.close()
 })
 
+test('a deleted partition that leaves while the folders close stays until the next start', async () => {
+  const disk = new MemoryDisk()
+  const world = options(disk, { paths: ['/a'] })
+  const folders = await LogFolders.open(world)
+  const { log, fold } = await openPartition(folders, 0)
+  await appendTo({ log, fold }, plainBatch(0, 3, 10, T0))
+  const removed = folders.remove(log)
+  await folders.close()
+  await removed
+  ;(world.clock as ManualClock).advance(60_000)
+  await new Promise(setImmediate)
+  const isLeft = () => disk.names().some(name => name.includes('-delete/'))
+  assert.ok(isLeft(), 'the folder may be that of another process by now')
+  await (await LogFolders.open(options(disk, { paths: ['/a'] }))).close()
+  assert.ok(!isLeft())
+})
+
 test('a topic made anew under its name waits for the folder of the one before', async () => {
   const disk = new MemoryDisk()
   const world = options(disk, { paths: ['/a'] })

@@ -5,6 +5,7 @@ import { type Timer, WorldError } from '#world/world.ts'
 import type { BatchFold } from './batch-fold.ts'
 import type { BootMark } from './boot-mark.ts'
 import { DamagedLogs } from './damaged-logs.ts'
+import { LeavingPartitions } from './leaving-partitions.ts'
 import { Log } from './log.ts'
 import type { LogConfig } from './log-config.ts'
 import { LogFolder, type LogFolderWorld, moveAside } from './log-folder.ts'
@@ -59,9 +60,7 @@ export class LogFolders {
   readonly #cache: SegmentCache
   #checkpointTimer: Timer | undefined
   #checkpointing: Promise<void> | undefined
-  readonly #removals = new Set<Timer>()
-  /** By name: partitions that were removed and whose folders still have their name. Who comes after them waits. */
-  readonly #leaving = new Map<string, Promise<void>>()
+  readonly #leaving: LeavingPartitions
   readonly #damaged: DamagedLogs
   readonly #toOpen: number
   #opened = 0
@@ -82,6 +81,7 @@ export class LogFolders {
     this.#failed = failed
     this.#cache = new SegmentCache(options.clock, options.limits)
     this.#damaged = new DamagedLogs(options.disk)
+    this.#leaving = new LeavingPartitions(options)
     this.#toOpen = folders.reduce((sum, folder) => sum + folder.found.size, 0)
     this.#progressAt = options.clock.monotonic()
     this.#planCheckpoint()
@@ -238,7 +238,7 @@ export class LogFolders {
     assert(!this.#closed, 'closed folders open nothing')
     const { topic, partition, topicId } = wanted
     const name = partitionFolderName(topic, partition)
-    await this.#leaving.get(name)
+    await this.#leaving.gone(name)
     let home = this.#folders.find(folder => folder.found.has(name))
     if (home !== undefined && !(await this.#isOurs(home, name, topicId))) home = undefined
     const fresh = home === undefined
@@ -372,31 +372,7 @@ export class LogFolders {
   remove(log: Log): Promise<void> {
     const home = this.#folderOf(log)
     assert(home !== undefined, 'a log that was opened here')
-    const name = log.folder.slice(home.path.length + 1)
-    home.forget(name)
-    const leaving = this.#takeAway(home, name, log).finally(() => this.#leaving.delete(name))
-    this.#leaving.set(name, leaving)
-    return leaving
-  }
-
-  async #takeAway(home: LogFolder, name: string, log: Log): Promise<void> {
-    const { disk, clock, log: lines } = this.#options
-    await log.abandon()
-    try {
-      const aside = await moveAside(this.#options, log.folder, 'delete')
-      const timer = clock.after(log.config.fileDeleteDelayMs, () => {
-        this.#removals.delete(timer)
-        disk.remove(aside).catch((error: unknown) => {
-          lines.warn({ folder: aside }, `could not remove a deleted partition: ${storageError(error, aside).message}`)
-        })
-      })
-      this.#removals.add(timer)
-    } catch (error) {
-      // A topic made anew under the name finds it as that of another one.
-      home.found.add(name)
-      const failure = storageError(error, home.path)
-      lines.warn({ folder: log.folder, errno: failure.errno }, `could not delete a partition: ${failure.message}`)
-    }
+    return this.#leaving.leave(home, log)
   }
 
   #planCheckpoint(): void {
@@ -437,9 +413,8 @@ export class LogFolders {
   async #close(closeOne: (folder: LogFolder) => Promise<void>): Promise<void> {
     this.#closed = true
     this.#checkpointTimer?.cancel()
-    for (const timer of this.#removals) timer.cancel()
     await this.#checkpointing
-    await Promise.all(this.#leaving.values())
+    await this.#leaving.close()
     await Promise.all(this.#folders.map(closeOne))
     this.#cache.close()
   }

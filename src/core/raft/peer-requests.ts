@@ -2,8 +2,9 @@ import type { Epoch, Millis, NodeId } from '#base/units.ts'
 import { ZERO_UUID } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import { Follower } from './follower.ts'
-import type { BeginEpochRequest, EndEpochRequest, EpochAnswer, VoteRequest } from './messages.ts'
+import type { BeginEpochRequest, EndEpochRequest, VoteRequest } from './messages.ts'
 import { isVoter, type ReplicaKey } from './quorum.ts'
+import type { Refusals } from './refusals.ts'
 import type { Replica } from './replica.ts'
 import { type Role, STAND_SPREAD_MS } from './role.ts'
 
@@ -22,22 +23,19 @@ interface Hearer {
 /** Votes, and leaders that come and go (KIP-595, 853, 996). */
 export class PeerRequests {
   readonly #replica: Replica
+  readonly #refusals: Refusals
   readonly #raft: Hearer
 
-  constructor(replica: Replica, raft: Hearer) {
+  constructor(replica: Replica, refusals: Refusals, raft: Hearer) {
     this.#replica = replica
+    this.#refusals = refusals
     this.#raft = raft
-  }
-
-  #answer(errorCode: number): EpochAnswer {
-    return { errorCode, leaderId: this.#raft.role.leaderId, leaderEpoch: this.#replica.epoch }
   }
 
   vote(call: number, vote: VoteRequest, now: Millis): void {
     const { errorCode, granted } = this.#judge(vote, now)
-    const { leaderId } = this.#raft.role
-    const { epoch: leaderEpoch } = this.#replica
-    this.#replica.answer(call, { kind: 'vote', answer: { errorCode, leaderId, leaderEpoch, granted } })
+    const answer = { ...this.#refusals.epochAnswer(errorCode), granted }
+    this.#replica.answer(call, { kind: 'vote', answer })
   }
 
   #judge(vote: VoteRequest, now: Millis): { readonly errorCode: number; readonly granted: boolean } {
@@ -106,7 +104,7 @@ export class PeerRequests {
       else if (!this.#isMe(voter)) errorCode = ErrorCode.INVALID_VOTER_KEY
       if (this.#raft.role instanceof Follower && this.#raft.role.leaderId === leaderId) this.#raft.role.called(now)
     }
-    this.#replica.answer(call, { kind: 'begin-epoch', answer: this.#answer(errorCode) })
+    this.#replica.answer(call, { kind: 'begin-epoch', answer: this.#refusals.epochAnswer(errorCode) })
   }
 
   endEpoch(call: number, { leaderId, epoch, successors }: EndEpochRequest, now: Millis): void {
@@ -118,7 +116,7 @@ export class PeerRequests {
       if (this.#namesOther(leaderId, epoch)) errorCode = ErrorCode.INVALID_REQUEST
       else if (this.#raft.role instanceof Follower) this.#raft.role.handedOver(this.#turnOf(successors), now)
     }
-    this.#replica.answer(call, { kind: 'end-epoch', answer: this.#answer(errorCode) })
+    this.#replica.answer(call, { kind: 'end-epoch', answer: this.#refusals.epochAnswer(errorCode) })
     this.#raft.role.tick(now)
   }
 

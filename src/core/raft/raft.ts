@@ -6,18 +6,15 @@ import type { Machine } from '../machine.ts'
 import { Candidacy } from './candidacy.ts'
 import { Follower } from './follower.ts'
 import { Leader } from './leader.ts'
-import type { Position } from './log-view.ts'
-import type { EpochAnswer, FetchAnswer, RaftEffect, RaftEvent, RaftFetch, RaftPeer, RaftResponse } from './messages.ts'
+import type { RaftEffect, RaftEvent, RaftFetch, RaftPeer, RaftResponse } from './messages.ts'
 import type { RaftOptions } from './options.ts'
 import { PeerRequests } from './peer-requests.ts'
 import type { ReplicaKey, ReplicaProgress, Voter } from './quorum.ts'
+import { Refusals } from './refusals.ts'
 import { Replica } from './replica.ts'
 import { Resigned } from './resigned.ts'
 import { NEVER, type Role, type RoleName, STAND_SPREAD_MS, type Turns } from './role.ts'
 import { Unattached } from './unattached.ts'
-import { NOT_LEADING } from './voter-change.ts'
-
-const VALID: Position = { kind: 'valid' }
 
 type Call<Kind extends RaftEvent['kind']> = Extract<RaftEvent, { kind: Kind }>
 
@@ -29,6 +26,7 @@ type Call<Kind extends RaftEvent['kind']> = Extract<RaftEvent, { kind: Kind }>
 export class Raft implements Machine<RaftEvent, RaftEffect> {
   readonly #replica: Replica
   readonly #turns: Turns
+  readonly #refusals: Refusals
   readonly #peers: PeerRequests
   #role: Role
   /** What the driver was told of the leader. */
@@ -47,7 +45,8 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
       stopped: () => this.#stopped(),
     }
     const role = () => this.#role
-    this.#peers = new PeerRequests(this.#replica, {
+    this.#refusals = new Refusals(this.#replica, () => this.leaderId)
+    this.#peers = new PeerRequests(this.#replica, this.#refusals, {
       get role() {
         return role()
       },
@@ -173,6 +172,12 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     }
   }
 
+  #turnAway(event: RaftEvent): void {
+    if (event.kind === 'state-stored') this.#replica.outbox.stored(event.state)
+    else if (event.kind === 'storage-failed') this.#replica.outbox.failed(() => {})
+    else this.#refusals.stopped(event)
+  }
+
   // -- turns
 
   #enter(role: Role, now: Millis): void {
@@ -181,7 +186,7 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     this.#role = role
     if (before instanceof Leader) {
       this.#told = { leaderId: -1, epoch: before.epoch }
-      before.dismiss(call => this.#answerFetch(call, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+      before.dismiss(call => this.#refusals.fetch(call, ErrorCode.NOT_LEADER_OR_FOLLOWER))
     }
     // A node that hands over has nothing to do once another epoch has come.
     if (this.#stopping === 'handing-over' && !(role instanceof Resigned)) this.#stopped()
@@ -345,10 +350,6 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
 
   // -- what peers ask
 
-  #epochAnswer(errorCode: number): EpochAnswer {
-    return { errorCode, leaderId: this.leaderId, leaderEpoch: this.epoch }
-  }
-
   #fetch(call: number, fetch: RaftFetch, now: Millis): void {
     const { currentLeaderEpoch, directoryId } = fetch
     // A replica that voted in a later epoch would never follow this one: the next epoch takes both along. A client's word
@@ -358,7 +359,7 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     }
     const errorCode = this.#fetchError(fetch)
     if (errorCode === ErrorCode.NONE && this.#role instanceof Leader) this.#role.fetch(call, fetch, now)
-    else this.#answerFetch(call, errorCode)
+    else this.#refusals.fetch(call, errorCode)
   }
 
   #fetchError(fetch: RaftFetch): number {
@@ -368,20 +369,14 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     return fetch.offset < 0 || fetch.lastFetchedEpoch < 0 ? ErrorCode.INVALID_REQUEST : ErrorCode.NONE
   }
 
-  #answerFetch(call: number, errorCode: number): void {
-    const { highWatermark, leaderId, epoch: leaderEpoch } = this
-    const answer: FetchAnswer = { errorCode, position: VALID, upTo: 0, highWatermark, leaderId, leaderEpoch }
-    this.#replica.answer(call, { kind: 'fetch', answer })
-  }
-
   #changeVoters(event: Call<'add-voter' | 'remove-voter' | 'update-voter' | 'record-voters'>, now: Millis): void {
     const { call } = event
     if (event.kind === 'update-voter') {
-      this.#replica.answer(call, { kind: 'update-voter', answer: this.#epochAnswer(this.#updateVoter(event)) })
+      this.#replica.answer(call, { kind: 'update-voter', answer: this.#refusals.epochAnswer(this.#updateVoter(event)) })
       return
     }
     const role = this.#role
-    if (!(role instanceof Leader)) this.#refuseCall(event.kind, call, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if (!(role instanceof Leader)) this.#refusals.voterChange(event.kind, call, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     else if (event.kind === 'add-voter')
       role.changes.add(call, event.voter, event.timeoutMs, event.ackWhenCommitted, now)
     else if (event.kind === 'remove-voter') role.changes.remove(call, event.voter, now)
@@ -393,41 +388,6 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     if (epoch > this.epoch) return ErrorCode.UNKNOWN_LEADER_EPOCH
     const role = this.#role
     return role instanceof Leader ? role.changes.update(voter) : ErrorCode.NOT_LEADER_OR_FOLLOWER
-  }
-
-  #refuseCall(kind: 'add-voter' | 'remove-voter' | 'record-voters', call: number, errorCode: number): void {
-    this.#replica.answer(call, { kind, answer: { errorCode, message: NOT_LEADING } })
-  }
-
-  /** A node that has stopped promises nothing any more. */
-  #turnAway(event: RaftEvent): void {
-    const errorCode = ErrorCode.BROKER_NOT_AVAILABLE
-    const { leaderId, epoch: leaderEpoch } = this
-    switch (event.kind) {
-      case 'state-stored':
-        this.#replica.outbox.stored(event.state)
-        return
-      case 'storage-failed':
-        this.#replica.outbox.failed(() => {})
-        return
-      case 'fetch':
-        this.#answerFetch(event.call, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return
-      case 'vote':
-        this.#replica.answer(event.call, { kind: 'vote', answer: { errorCode, leaderId, leaderEpoch, granted: false } })
-        return
-      case 'begin-epoch':
-      case 'end-epoch':
-      case 'update-voter':
-        this.#replica.answer(event.call, { kind: event.kind, answer: this.#epochAnswer(errorCode) })
-        return
-      case 'add-voter':
-      case 'remove-voter':
-      case 'record-voters':
-        this.#refuseCall(event.kind, event.call, errorCode)
-        return
-      default:
-    }
   }
 }
 

@@ -25,6 +25,8 @@ for (const dies of ['the leader', 'the others'] as const)
         assert.equal(told(`Of the voters ${names} 2 must run`), 1)
         const next = await rig.start(down)
         await rig.active()
+        // The one that waited follows, or leads itself.
+        await simulation.wait(2000)
         assert.equal(told('leads again'), 1)
         assert.equal(next.voters.length, 3)
         await rig.stopAll()

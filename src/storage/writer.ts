@@ -1,5 +1,5 @@
 import { assert } from '#base/assert.ts'
-import { MiB, type Millis, type Offset } from '#base/units.ts'
+import { KiB, MiB, type Millis, type Offset } from '#base/units.ts'
 import { baseOffset, lastOffset, leaderEpoch, magic, maxTimestamp, sizeInBytes } from '#records/batch.ts'
 import type { Clock, Disk, Logger, Timer } from '#world/world.ts'
 import type { BatchFold } from './batch-fold.ts'
@@ -17,6 +17,8 @@ import type { WriteTurns } from './write-turns.ts'
 
 /** One write takes at most this; what comes on top waits for the next. */
 const GATHER_BYTES_MAX = 32 * MiB
+/** What is written on the loop at once at most; copying more takes longer than a trip to the thread pool. */
+const NOW_BYTES_MAX = 128 * KiB
 /** Linux takes 1024 parts in one writev. */
 const GATHER_PARTS_MAX = 1024
 
@@ -186,6 +188,9 @@ export class Writer {
     this.#drainPlanned = false
     const { turns } = this.#options
     while (this.#queue.length > 0) {
+      const now = this.#writeNow()
+      if (now === 'failed') return
+      if (now === 'written') continue
       const turn = turns.enter()
       if (turn !== undefined) await turn
       // While the turn was waited for, more may have joined, or a failed sync may have refused all.
@@ -211,6 +216,24 @@ export class Writer {
       }
       this.#written(gather)
     }
+  }
+
+  /** Writes what waits first without a trip to the thread pool, where that can be done. */
+  #writeNow(): 'written' | 'failed' | 'not' {
+    const gather = this.#queue[0] as Gather
+    const active = this.#active
+    const file = active.writableFile
+    if (file === undefined || gather.roll !== undefined || gather.bytes > NOW_BYTES_MAX) return 'not'
+    try {
+      if (gather.bytes > 0 && !file.writeNow(gather.parts, active.size)) return 'not'
+    } catch (error) {
+      this.#queue.shift()
+      this.#fail(error, gather)
+      return 'failed'
+    }
+    this.#queue.shift()
+    this.#written(gather)
+    return 'written'
   }
 
   #written(gather: Gather): void {

@@ -131,6 +131,11 @@ export interface File {
   read(into: Uint8Array, position: number): Promise<number>
   /** Writes all parts one after another. When it rejects, any prefix may have been written. */
   write(parts: readonly Uint8Array[], position: number): Promise<void>
+  /**
+   * The same at once, where the system only takes the bytes into its memory. False where it might wait for the disk, or
+   * took not all of them: they are to be written with `write`. Throws what `write` rejects with.
+   */
+  writeNow(parts: readonly Uint8Array[], position: number): boolean
   truncate(size: number): Promise<void>
   /** Data and size are durable when it returns. After a failure nothing written since the last success can be relied on. */
   sync(): Promise<void>

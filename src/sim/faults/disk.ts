@@ -19,6 +19,7 @@ export function breakDisk(disk: FakeDisk, random: SeededRandom): string {
       return 'hangs'
     default:
       faults.latencyUs = [1000, random.pick([5000, 100_000])]
+      faults.writesNow = 0
       return 'slow'
   }
 }

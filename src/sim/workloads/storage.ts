@@ -267,6 +267,7 @@ function flipping(disk: Disk, random: SeededRandom): Disk {
           return count
         },
         write: (parts, position) => file.write(parts, position),
+        writeNow: (parts, position) => file.writeNow(parts, position),
         truncate: size => file.truncate(size),
         sync: () => file.sync(),
         close: () => file.close(),

@@ -12,6 +12,8 @@ export interface DiskFaults {
   readFails: number
   writeFails: number
   syncFails: number
+  /** How likely the system takes a small write into its memory at once. */
+  writesNow: number
   /** Bytes that fit; beyond is ENOSPC, after a prefix. */
   capacity: number
   /** Nothing comes back while it hangs. */
@@ -28,6 +30,7 @@ export const NO_DISK_FAULTS: DiskFaults = {
   readFails: 0,
   writeFails: 0,
   syncFails: 0,
+  writesNow: 0.5,
   capacity: UNLIMITED,
   hangs: false,
   syncLies: false,
@@ -271,6 +274,27 @@ export class FakeDisk {
     })
   }
 
+  /** Does it at once, or not at all and returns false; fails by throwing. */
+  performNow({ event, path, size }: Operation, run: () => void, failed: () => void): boolean {
+    const { random, trace } = this.#host
+    const { hangs, writesNow, writeFails } = this.faults
+    if (hangs || !random.chance(writesNow)) return false
+    let code = ''
+    try {
+      if (writeFails > 0 && random.chance(writeFails)) {
+        failed()
+        throw new WorldError('EIO', `${event} ${path}: the disk fails`)
+      }
+      run()
+      return true
+    } catch (error) {
+      if (error instanceof WorldError) code = ` ${error.code}`
+      throw error
+    } finally {
+      trace(event, size, code === '' ? 0 : -1, `${path}${code}`)
+    }
+  }
+
   get random(): SeededRandom {
     return this.#host.random
   }
@@ -314,36 +338,47 @@ export class FakeFile implements File {
   }
 
   write(parts: readonly Uint8Array[], position: number): Promise<void> {
-    let size = 0
-    for (const part of parts) size += part.length
+    const size = sizeOf(parts)
     if (size === 0) return Promise.resolve()
-    const some = (limit: number): void => {
-      if (!this.#usable || limit <= 0) return
-      // Together, so that a tear may fall on any sector of it.
-      const bytes = Buffer.concat(parts)
-      this.#inode.write(bytes.subarray(0, Math.min(limit, bytes.length)), position)
-    }
     return this.#perform(
       'write',
       size,
       this.#disk.faults.writeFails,
-      () => {
-        if (!this.#writable) throw new WorldError('EBADF', `write ${this.#path}: not opened for writing`)
-        const grows = Math.max(0, position + size - this.#inode.content.size)
-        const lacking = grows > 0 ? Math.max(0, grows - this.#disk.room) : 0
-        some(size - lacking)
-        if (lacking > 0)
-          throw new WorldError('ENOSPC', `write ${size} bytes at ${position} of ${this.#path}: no space left`)
-      },
-      () => some(this.#disk.random.below(size + 1)),
-      part =>
-        some(
-          Math.min(
-            Math.floor(part * size),
-            size - Math.max(0, position + size - this.#inode.content.size - this.#disk.room),
-          ),
-        ),
+      () => this.#put(parts, size, position),
+      () => this.#putSome(parts, this.#disk.random.below(size + 1), position),
+      part => this.#putSome(parts, Math.min(Math.floor(part * size), size - this.#lacking(size, position)), position),
     )
+  }
+
+  writeNow(parts: readonly Uint8Array[], position: number): boolean {
+    if (!this.#usable || !this.#open) return false
+    const size = sizeOf(parts)
+    return this.#disk.performNow(
+      { event: 'writeNow', path: this.#path, size },
+      () => this.#put(parts, size, position),
+      () => this.#putSome(parts, this.#disk.random.below(size + 1), position),
+    )
+  }
+
+  #put(parts: readonly Uint8Array[], size: number, position: number): void {
+    if (!this.#writable) throw new WorldError('EBADF', `write ${this.#path}: not opened for writing`)
+    const lacking = this.#lacking(size, position)
+    this.#putSome(parts, size - lacking, position)
+    if (lacking > 0)
+      throw new WorldError('ENOSPC', `write ${size} bytes at ${position} of ${this.#path}: no space left`)
+  }
+
+  #putSome(parts: readonly Uint8Array[], limit: number, position: number): void {
+    if (!this.#usable || limit <= 0) return
+    // Together, so that a tear may fall on any sector of it.
+    const bytes = Buffer.concat(parts)
+    this.#inode.write(bytes.subarray(0, Math.min(limit, bytes.length)), position)
+  }
+
+  /** Bytes of a write for which there is no room. */
+  #lacking(size: number, position: number): number {
+    const grows = Math.max(0, position + size - this.#inode.content.size)
+    return grows > 0 ? Math.max(0, grows - this.#disk.room) : 0
   }
 
   truncate(size: number): Promise<void> {
@@ -413,4 +448,10 @@ export class FakeFile implements File {
     const operation = { event, path: this.#path, size }
     return this.#disk.perform(interrupted === undefined ? operation : { ...operation, interrupted }, fails, run, failed)
   }
+}
+
+function sizeOf(parts: readonly Uint8Array[]): number {
+  let size = 0
+  for (const part of parts) size += part.length
+  return size
 }

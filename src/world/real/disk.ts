@@ -1,5 +1,6 @@
 import fs from 'node:fs'
 import { type Disk, type Entry, type File, type Lock, WorldError } from '../world.ts'
+import { paceOf } from './disk-pace.ts'
 import { worldError } from './errors.ts'
 import { RealFile } from './file.ts'
 import { syncTogether } from './file-system.ts'
@@ -16,7 +17,12 @@ export const realDisk: Disk = {
     return new Promise((resolve, reject) => {
       fs.open(path, flags, 0o644, (error, descriptor) => {
         if (error) reject(worldError(error, `open ${path}`))
-        else resolve(new RealFile(descriptor, path))
+        else if (!write) resolve(new RealFile(descriptor, path))
+        else {
+          fs.fstat(descriptor, (_, stat) => {
+            resolve(new RealFile(descriptor, path, stat === undefined ? undefined : paceOf(stat.dev)))
+          })
+        }
       })
     })
   },

@@ -1,18 +1,22 @@
 import fs from 'node:fs'
 import { type File, WorldError } from '../world.ts'
+import type { DiskPace } from './disk-pace.ts'
 import { worldError } from './errors.ts'
 
-/** A descriptor whose reads and writes run on the thread pool. */
+/** A descriptor whose reads run on the thread pool, and so do writes, unless they are quick. */
 export class RealFile implements File {
   readonly descriptor: number
   readonly path: string
+  /** That of its disk, where it is open for writing. */
+  readonly #pace: DiskPace | undefined
   #sends = 0
   #closing: (() => void) | undefined
   #closed = false
 
-  constructor(descriptor: number, path: string) {
+  constructor(descriptor: number, path: string, pace?: DiskPace) {
     this.descriptor = descriptor
     this.path = path
+    this.#pace = pace
   }
 
   size(): Promise<number> {
@@ -40,9 +44,16 @@ export class RealFile implements File {
   }
 
   write(parts: readonly Uint8Array[], position: number): Promise<void> {
+    const pace = this.#pace
+    const trip = pace?.tripBegins(performance.now())
+    const written = this.#write(parts, position)
+    if (pace === undefined || trip === undefined) return written
+    return written.finally(() => pace.tripEnds(trip, performance.now()))
+  }
+
+  #write(parts: readonly Uint8Array[], position: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      let size = 0
-      for (const part of parts) size += part.length
+      const size = sizeOf(parts)
       const next = (rest: readonly Uint8Array[], at: number, left: number): void => {
         const done = (error: NodeJS.ErrnoException | null, count: number): void => {
           if (error) reject(worldError(error, `write ${size} bytes at ${position} of ${this.path}`))
@@ -58,6 +69,21 @@ export class RealFile implements File {
       if (size === 0) resolve()
       else next(parts, position, size)
     })
+  }
+
+  writeNow(parts: readonly Uint8Array[], position: number): boolean {
+    const since = performance.now()
+    if (this.#pace === undefined || !this.#pace.isBrisk(since)) return false
+    const only = parts.length === 1 ? parts[0] : undefined
+    let count: number
+    try {
+      if (only !== undefined) count = fs.writeSync(this.descriptor, only, 0, only.length, position)
+      else count = fs.writevSync(this.descriptor, parts, position)
+    } catch (error) {
+      throw worldError(error, `write ${sizeOf(parts)} bytes at ${position} of ${this.path}`)
+    }
+    this.#pace.wroteOnLoop(since, performance.now())
+    return count === (only?.length ?? sizeOf(parts))
   }
 
   truncate(size: number): Promise<void> {
@@ -101,6 +127,12 @@ export class RealFile implements File {
   release(): void {
     if (--this.#sends === 0) this.#closing?.()
   }
+}
+
+function sizeOf(parts: readonly Uint8Array[]): number {
+  let size = 0
+  for (const part of parts) size += part.length
+  return size
 }
 
 /** What is left of the parts after the first `count` bytes. */

@@ -35,6 +35,7 @@ export class RealSocket implements Socket {
   #closed = false
   #ending = false
   #paused = false
+  #corked = false
   /** Everything behind a range of a file that is being sent, and that range first. */
   readonly #queue: Queued[] = []
   #queueBytes = 0
@@ -125,15 +126,24 @@ export class RealSocket implements Socket {
     this.#socket.destroySoon()
   }
 
+  /**
+   * Hands bytes to Node, which sends them when what runs now has ended: one write of a log answers several requests one
+   * upon another, and each call of the system wakes the other side.
+   */
   #writeNow(parts: readonly Uint8Array[]): void {
     const socket = this.#socket
-    if (parts.length === 1) {
-      socket.write(parts[0] as Uint8Array)
-      return
+    if (!this.#corked) {
+      this.#corked = true
+      socket.cork()
+      queueMicrotask(this.#uncork)
     }
-    socket.cork()
     for (const part of parts) socket.write(part)
-    socket.uncork()
+  }
+
+  readonly #uncork = (): void => {
+    this.#corked = false
+    this.#socket.uncork()
+    this.#onDrain()
   }
 
   /** Goes on with what waits: bytes at once, a range of a file only when nothing else is under way. */

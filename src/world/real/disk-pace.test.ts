@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { DiskPace, paceOf } from './disk-pace.ts'
+
+test('the first write on the loop that waits is the last one there for a while', () => {
+  const pace = new DiskPace()
+  assert.ok(pace.isBrisk(0))
+  pace.wroteOnLoop(0, 0.02)
+  assert.ok(pace.isBrisk(1))
+  pace.wroteOnLoop(1, 9)
+  assert.ok(!pace.isBrisk(9))
+  assert.ok(!pace.isBrisk(10_008))
+  assert.ok(pace.isBrisk(10_009))
+})
+
+test('a write on the pool that does not return keeps others off the loop, and so does one that was slow', () => {
+  const pace = new DiskPace()
+  const stuck = pace.tripBegins(100)
+  const quick = pace.tripBegins(120)
+  assert.ok(pace.isBrisk(150))
+  pace.tripEnds(quick, 151)
+  assert.ok(!pace.isBrisk(151))
+  assert.ok(!pace.isBrisk(60_000))
+  pace.tripEnds(stuck, 60_000)
+  assert.ok(!pace.isBrisk(69_999))
+  assert.ok(pace.isBrisk(70_000))
+})
+
+test('files of one file system share what is known of it', () => {
+  assert.equal(paceOf(7), paceOf(7))
+  assert.notEqual(paceOf(7), paceOf(8))
+})

@@ -2,6 +2,7 @@ import fs from 'node:fs'
 import { type File, WorldError } from '../world.ts'
 import type { DiskPace } from './disk-pace.ts'
 import { worldError } from './errors.ts'
+import { findKernel, READ_BYTES_MAX } from './kernel.ts'
 
 /** A descriptor whose reads run on the thread pool, and so do writes, unless they are quick. */
 export class RealFile implements File {
@@ -41,6 +42,12 @@ export class RealFile implements File {
       }
       next()
     })
+  }
+
+  /** A copy of few bytes, when they are in memory. */
+  readNow(position: number, size: number): Buffer | undefined {
+    if (this.#closed || size > READ_BYTES_MAX) return undefined
+    return findKernel()?.readNow(this.descriptor, position, size)
   }
 
   write(parts: readonly Uint8Array[], position: number): Promise<void> {

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import { KiB } from '#base/units.ts'
 
 /**
  * System calls that Node has no door to. They come through koffi, loaded on first use; where it cannot be had, there is
@@ -9,6 +10,11 @@ export interface Kernel {
   sendFile(socket: number, file: number, position: number, size: number): number
   /** The same on the thread pool. A failure is -1: what went wrong is not known. */
   sendFileInPool(socket: number, file: number, position: number, size: number): Promise<number>
+  /**
+   * At most {@link READ_BYTES_MAX} bytes of a file as a copy, when all of them are in memory and reading them does not wait
+   * for the disk.
+   */
+  readNow(file: number, position: number, size: number): Buffer | undefined
   /** Whether the byte at `position` is in memory, so that reading it does not wait for the disk. */
   resident(file: number, position: number): boolean
   /** Writes everything of the file system that holds this open file to the disk; 0 when all of it arrived. */
@@ -23,6 +29,9 @@ export interface Kernel {
 const F_OFD_SETLK = 37
 const F_WRLCK = 1
 const RWF_NOWAIT = 8
+
+/** What `readNow` reads at most. */
+export const READ_BYTES_MAX = 16 * KiB
 
 let kernel: Kernel | undefined
 let sought = false
@@ -50,8 +59,15 @@ function openKernel(): Kernel {
   const fcntl = libc.func('int fcntl(int file, int command, ...)')
 
   const iovec = koffi.struct({ base: 'void *', size: 'size_t' })
-  const part = koffi.alloc(iovec, 1)
-  koffi.encode(part, iovec, { base: koffi.alloc('uint8_t', 1), size: 1 })
+  const area = koffi.alloc('uint8_t', READ_BYTES_MAX)
+  const read = Buffer.from(koffi.view(area, READ_BYTES_MAX))
+  // One part for each power of two: to encode one anew costs more than to read somewhat more than is wanted.
+  const parts = Array.from({ length: Math.log2(READ_BYTES_MAX) + 1 }, (_, power) => {
+    const part = koffi.alloc(iovec, 1)
+    koffi.encode(part, iovec, { base: area, size: 2 ** power })
+    return part
+  })
+  const partOf = (size: number) => parts[32 - Math.clz32(size - 1)]
 
   // sendfile takes the position by address; as two halves, because a BigInt per call costs more than the call.
   const at = new Uint32Array(2)
@@ -75,7 +91,11 @@ function openKernel(): Kernel {
           resolve(error === null ? returned : -1)
         })
       }),
-    resident: (file, position) => preadv2(file, part, 1, position, RWF_NOWAIT) >= 0,
+    readNow: (file, position, size) => {
+      if (preadv2(file, partOf(size), 1, position, RWF_NOWAIT) < size) return undefined
+      return Buffer.from(read.subarray(0, size))
+    },
+    resident: (file, position) => preadv2(file, parts[0], 1, position, RWF_NOWAIT) >= 0,
     syncFileSystem: file =>
       new Promise(resolve => {
         syncfs.async(file, (error: Error | null, returned: number) => resolve(error === null ? returned : -1))

@@ -93,9 +93,17 @@ async function measure(kind: ServerKind, run: ClusterRun): Promise<Record<string
     }
     const warm = await topic('warm', 6)
     await run.tools.produce(nodes.bootstrap, warm, bulk, { acks: 'all', 'batch.size': 65_536, 'linger.ms': 5 })
-    await run.tools.produce(nodes.bootstrap, warm, { ...steady, records: steady.records / 2 }, { acks: 'all' })
+    await run.tools.produce(
+      nodes.bootstrap,
+      warm,
+      { ...steady, records: steady.records / 2 },
+      { acks: 'all', 'linger.ms': 0 },
+    )
     await delay(1000)
-    const { p50, p99 } = await run.tools.produce(nodes.bootstrap, await topic('steady', 6), steady, { acks: 'all' })
+    const { p50, p99 } = await run.tools.produce(nodes.bootstrap, await topic('steady', 6), steady, {
+      acks: 'all',
+      'linger.ms': 0,
+    })
     // The tool counts whole milliseconds: nothing is quicker than half of one.
     figures.p50 = Math.max(0.5, p50)
     figures.p99 = Math.max(0.5, p99)

@@ -4,7 +4,7 @@ import { hostPort } from '#base/host-port.ts'
 import { INT32_MAX, type Millis } from '#base/units.ts'
 import { VERSION } from '#base/version.ts'
 import { DecodeError, decode, EncodeError, encode, encodeParts } from '#protocol/codec.ts'
-import { FrameReader } from '#protocol/frame-reader.ts'
+import { type FrameMemory, FrameReader } from '#protocol/frame-reader.ts'
 import { ApiVersionsRequest, ApiVersionsResponse } from '#protocol/messages/api-versions.ts'
 import { RequestHeader, ResponseHeader } from '#protocol/messages/headers.ts'
 import { type InputOf, includesVersion, type MessageOf, parseVersions, type Schema } from '#protocol/schema.ts'
@@ -25,6 +25,17 @@ export interface ChannelOptions {
   /** Requests under way, and their bytes; more are refused as `overloaded`. */
   readonly inFlightMax: number
   readonly inFlightBytesMax: number
+  /** Where the memory of answers comes from; without, each has its own. */
+  readonly memory: FrameMemory | undefined
+}
+
+export interface CallOptions {
+  readonly timeoutMs?: Millis
+  /**
+   * Told which memory the answer lies in, just before the answer: bytes in it (records) are views. Who gives it back to
+   * the channel's `memory` vouches that nobody uses them any more; what nobody gives back is left to the collector.
+   */
+  readonly lent?: (frame: Buffer) => void
 }
 
 const DEFAULTS: ChannelOptions = {
@@ -36,6 +47,7 @@ const DEFAULTS: ChannelOptions = {
   frameBytesMax: 256 * 1024 * 1024,
   inFlightMax: 1000,
   inFlightBytesMax: 256 * 1024 * 1024,
+  memory: undefined,
 }
 
 /** A request schema and the schema of its answer; an entry of the table of APIs is one. */
@@ -58,6 +70,7 @@ interface InFlight {
   readonly version: number
   readonly bytes: number
   readonly deadline: Millis
+  readonly lent: ((frame: Buffer) => void) | undefined
   resolve(answer: object): void
   reject(error: ChannelError): void
 }
@@ -87,7 +100,7 @@ export class Channel implements Sink {
     this.options = options
     this.#clock = world.clock
     this.#socket = socket
-    this.#frames = new FrameReader(options.frameBytesMax)
+    this.#frames = new FrameReader(options.frameBytesMax, options.memory)
     socket.attach(this)
   }
 
@@ -165,7 +178,7 @@ export class Channel implements Sink {
     pair: ApiPair<Q, R>,
     version: number,
     body: InputOf<Q>,
-    options: { readonly timeoutMs?: Millis } = {},
+    options: CallOptions = {},
   ): Promise<MessageOf<R>> {
     return new Promise((resolve, reject) => {
       const refusal = this.#failure ?? this.#overload()
@@ -187,6 +200,7 @@ export class Channel implements Sink {
         version,
         bytes,
         deadline,
+        lent: options.lent,
         resolve: answer => resolve(answer as MessageOf<R>),
         reject,
       })
@@ -199,7 +213,7 @@ export class Channel implements Sink {
   async ask<Q extends Schema, R extends Schema>(
     pair: ApiPair<Q, R>,
     body: InputOf<Q>,
-    options: { readonly timeoutMs?: Millis; readonly versionMax?: number } = {},
+    options: CallOptions & { readonly versionMax?: number } = {},
   ): Promise<MessageOf<R>> {
     const version = this.versionFor(pair.request, options.versionMax)
     if (version === undefined) throw this.unsupported(pair.request)
@@ -242,7 +256,7 @@ export class Channel implements Sink {
     try {
       this.#frames.received(count)
       for (let frame = this.#frames.next(); frame !== undefined; frame = this.#frames.next()) {
-        this.#take(new ByteReader(frame))
+        this.#take(new ByteReader(frame), frame)
         if (this.#failure !== undefined) return
       }
     } catch (error) {
@@ -298,7 +312,7 @@ export class Channel implements Sink {
     return new ChannelError('unsendable', this.address, message, { cause: error })
   }
 
-  #take(reader: ByteReader): void {
+  #take(reader: ByteReader, frame: Buffer): void {
     const waiting = this.#inFlight[0]
     if (waiting === undefined) throw new DecodeError('an answer that nobody asked for')
     const { pair, version } = waiting
@@ -315,6 +329,7 @@ export class Channel implements Sink {
     this.#inFlight.shift()
     this.#inFlightBytes -= waiting.bytes
     if (this.#inFlight.length === 0) this.#unwatch()
+    waiting.lent?.(frame)
     waiting.resolve(answer)
   }
 

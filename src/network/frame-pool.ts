@@ -3,7 +3,7 @@ import type { FrameMemory } from '#protocol/frame-reader.ts'
 
 /** Connections begin with as much; larger ones than the most are rare. */
 const KEPT_BYTES_MIN = 4 * KiB
-const KEPT_BYTES_MAX = 4 * MiB
+const KEPT_BYTES_MAX = 8 * MiB
 
 /**
  * Memory for frames that is used again, so that what clients produce does not pass through the garbage collector: it

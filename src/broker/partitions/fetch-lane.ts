@@ -232,6 +232,7 @@ export class FetchLane {
     const { nodeId, brokerEpoch, terms } = this.#options
     const { waitMs, minBytes, partitionBytes, answerBytes, timeoutMs } = terms()
     const channel = await this.#channel.connected()
+    let frame: Buffer | undefined
     const { sessionId, sessionEpoch, changed, forgotten } = this.#session.next(this.#wanted, this.#touched)
     this.#touched.clear()
     const answer = await channel.ask(
@@ -260,19 +261,37 @@ export class FetchLane {
           partitions: partitions.map(({ index }) => index),
         })),
       },
-      { timeoutMs: timeoutMs + waitMs },
+      {
+        timeoutMs: timeoutMs + waitMs,
+        lent: lent => {
+          frame = lent
+        },
+      },
     )
-    if (!this.#session.answered(answer.errorCode, answer.sessionId)) return false
-    for (const topic of answer.responses) {
-      for (const response of topic.partitions) this.#answered(topic.topicId, response)
+    const isOfSession = this.#session.answered(answer.errorCode, answer.sessionId)
+    const writes = new Set<Promise<void>>()
+    for (const topic of isOfSession ? answer.responses : []) {
+      for (const response of topic.partitions) {
+        const written = this.#answered(topic.topicId, response)?.written
+        if (written !== undefined) writes.add(written)
+      }
     }
-    return true
+    if (frame !== undefined) this.#giveBack(frame, writes)
+    return isOfSession
   }
 
-  #answered(topicId: string, response: FetchedPartition): void {
+  /** The memory of an answer, once the logs have ended all that they write, well or not. */
+  #giveBack(frame: Buffer, writes: ReadonlySet<Promise<void>>): void {
+    const { memory } = this.#options
+    if (writes.size === 0) memory.give(frame)
+    else void Promise.allSettled(writes).then(() => memory.give(frame))
+  }
+
+  /** Hands a partition what was fetched for it; returns which it was. */
+  #answered(topicId: string, response: FetchedPartition): Partition | undefined {
     const partition = this.#options.hosted(topicId, response.partitionIndex)
     const position = partition === undefined ? undefined : this.#wanted.get(partition)
-    if (partition === undefined || position === undefined) return
+    if (partition === undefined || position === undefined) return undefined
     this.#unsure.add(partition)
     const { errorCode, divergingEpoch, highWatermark, logStartOffset: startOffset, records } = response
     // Before it is handed over: the log may be done with it at once.
@@ -287,6 +306,7 @@ export class FetchLane {
     }
     // One that waits for time to pass comes back by itself, and nobody waits for it.
     if (partition.fetchPosition === undefined && !partition.isSettling) this.#settling.delete(partition)
+    return partition
   }
 }
 

@@ -3,6 +3,7 @@ import type { BrokerImage } from '#core/metadata/node-image.ts'
 import { Channel, ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
+import type { FrameMemory } from '#protocol/frame-reader.ts'
 import type { Address, World } from '#world/world.ts'
 
 export interface LeaderChannelOptions {
@@ -11,6 +12,8 @@ export interface LeaderChannelOptions {
   readonly broker: (id: NodeId) => BrokerImage | undefined
   /** The listener by which brokers reach each other. */
   readonly listener: string
+  /** Where what leaders answer is put; given back when the logs are done with it. */
+  readonly memory: FrameMemory
   /** Asked each time, as they may change while the broker runs. */
   readonly terms: () => { readonly timeoutMs: Millis }
 }
@@ -58,6 +61,7 @@ export class LeaderChannel {
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
       requestTimeoutMs: this.#options.terms().timeoutMs,
       frameBytesMax: ANSWER_BYTES_MAX,
+      memory: this.#options.memory,
     }).then(async channel => {
       await channel.negotiate()
       channel.whenClosed(() => {

@@ -1,4 +1,4 @@
-import type { NodeId } from '#base/units.ts'
+import { MiB, type NodeId } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { CONFIG_RESOURCE } from '#core/metadata/config-resource.ts'
@@ -6,6 +6,7 @@ import type { MetadataDelta } from '#core/metadata/delta.ts'
 import type { MetadataImage, TopicImage } from '#core/metadata/image.ts'
 import { isActive } from '#core/metadata/node-image.ts'
 import { LOST_DIRECTORY, type PartitionImage } from '#core/metadata/partition-image.ts'
+import { FramePool } from '#network/frame-pool.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Clock, Logger, Timer, World } from '#world/world.ts'
@@ -62,6 +63,8 @@ interface HostedTopic {
 const OPEN_AT_ONCE = 32
 /** A broker that serves waits so long for logs that are new here, before it goes on to what the cluster says next. */
 const OPEN_WAIT_MS = 1000
+/** Memory of what was fetched from leaders that is kept for what is fetched next. */
+const FETCHED_BYTES_KEPT = 16 * MiB
 /** Level of metadata.version from which the controller knows directories of replicas. */
 const METADATA_VERSION_DIRECTORIES = 17
 
@@ -106,6 +109,7 @@ export class Partitions {
       brokerEpoch,
       broker: id => image().broker(id),
       listener,
+      memory: new FramePool(FETCHED_BYTES_KEPT),
       terms: () => fetchTermsOf(configs()),
       hosted: (topicId, index) => this.#topics.get(topicId)?.partitions[index],
       throttle: this.throttle,

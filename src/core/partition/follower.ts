@@ -169,7 +169,8 @@ export class PartitionFollower {
     if (records === null || records.length === 0) return this.#follow()
     const straddled = this.#straddled(records)
     if (straddled !== undefined) {
-      this.#held = { records, base: straddled }
+      // Longer than the bytes that came are anybody's.
+      this.#held = { records: Buffer.from(records), base: straddled }
       this.#state = 'busy'
       return [{ kind: 'startAnew', offset: straddled }]
     }

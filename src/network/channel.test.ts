@@ -10,6 +10,7 @@ import { MetadataRequest, MetadataResponse } from '#protocol/messages/metadata.t
 import { type InputOf, includesVersion, type MessageOf, type Schema } from '#protocol/schema.ts'
 import { type Address, type Clock, type Network, type Sink, type Socket, WorldError } from '#world/world.ts'
 import { Channel, ChannelError, type ChannelOptions } from './channel.ts'
+import { FramePool } from './frame-pool.ts'
 
 const ADDRESS: Address = { host: 'broker', port: 9092 }
 const HEARTBEAT = { request: HeartbeatRequest, response: HeartbeatResponse }
@@ -123,6 +124,34 @@ async function channelError(promise: Promise<unknown>): Promise<ChannelError> {
   }
   throw new Error('it did not reject')
 }
+
+test('who asks is lent the memory that an answer lies in, and what is given back holds the next one', async () => {
+  const pool = new FramePool(1 << 20)
+  const { socket, channel } = await open({ memory: pool })
+  const fetched = async (fill: string) => {
+    let frame: Buffer | undefined
+    const lent = (bytes: Buffer) => {
+      frame = bytes
+    }
+    const asked = channel.call(FETCH, 11, { topics: [] }, { lent })
+    const { header } = socket.request(FetchRequest)
+    const records = Buffer.alloc(100_000, fill)
+    const responses = [{ topic: 't', partitions: [{ partitionIndex: 0, highWatermark: 1, records }] }]
+    socket.deliver(socket.answer(FetchResponse, 11, header.correlationId, { responses }), 30_000)
+    const found = (await asked).responses[0]?.partitions[0]?.records
+    assert.ok(frame !== undefined && Buffer.isBuffer(found))
+    assert.deepEqual(found, records)
+    assert.equal(found.buffer, frame.buffer)
+    return { found, frame }
+  }
+  const first = await fetched('1')
+  const second = await fetched('2')
+  assert.notEqual(second.frame.buffer, first.frame.buffer, 'one that is used is not written to')
+  pool.give(first.frame)
+  const third = await fetched('3')
+  assert.equal(third.frame.buffer, first.frame.buffer)
+  assert.deepEqual(second.found, Buffer.alloc(100_000, '2'))
+})
 
 test('requests are pipelined and answers go to who asked, byte by byte', async () => {
   const { socket, channel } = await open()

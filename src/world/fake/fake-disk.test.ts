@@ -22,6 +22,33 @@ function possiblePieces(history: readonly Uint8Array[]): Set<string>[] {
 }
 
 describe('the disk of the simulation', () => {
+  test('a write at once is seen at once, is refused as any other, and is not done by a disk that makes wait', async () => {
+    const simulation = new Simulation(3)
+    const node = simulation.node('n')
+    await simulation.run(
+      (async () => {
+        const file = await node.world.disk.open('/f', { create: true, write: true })
+        const seen = new Uint8Array(6)
+        node.disk.faults.writesNow = 1
+        assert.ok(file.writeNow([Buffer.from('one'), Buffer.from('two')], 0))
+        assert.equal(await file.read(seen, 0), 6)
+        assert.equal(Buffer.from(seen).toString(), 'onetwo')
+        node.disk.faults.hangs = true
+        assert.ok(!file.writeNow([Buffer.from('x')], 6))
+        node.disk.unhang()
+        node.disk.faults.writesNow = 0
+        assert.ok(!file.writeNow([Buffer.from('x')], 6))
+        node.disk.faults.writesNow = 1
+        node.disk.faults.capacity = node.disk.usedBytes + 1
+        assert.throws(() => file.writeNow([Buffer.from('xyz')], 6), { code: 'ENOSPC' })
+        assert.equal(await file.size(), 7, 'a prefix, as much as there was space for')
+        node.disk.faults.capacity = 1000
+        node.disk.faults.writeFails = 1
+        assert.throws(() => file.writeNow([Buffer.from('xyz')], 6), { code: 'EIO' })
+      })(),
+    )
+  })
+
   test('after a power cut: all that was synced, and of what came after only what was written', async () => {
     for (let seed = 0; seed < 300; seed++) {
       const simulation = new Simulation(seed)
@@ -49,7 +76,8 @@ describe('the disk of the simulation', () => {
             } else {
               const bytes = new Uint8Array(random.between(1, 3000)).fill(random.between(1, 255))
               const position = random.chance(0.7) ? model.size : random.below(model.size + 1)
-              await file.write([bytes.subarray(0, 1), bytes.subarray(1)], position)
+              const parts = [bytes.subarray(0, 1), bytes.subarray(1)]
+              if (!file.writeNow(parts, position)) await file.write(parts, position)
               model.write(bytes, position)
               history.push(model.bytes.slice())
             }

@@ -22,6 +22,16 @@ test('on Linux the system calls are reached', { skip: process.platform !== 'linu
     assert.ok(copy >= 0)
     fs.closeSync(copy)
     assert.equal(typeof kernel.resident(from, 0), 'boolean')
+    // What was just written is in memory.
+    for (const [position, size] of [
+      [0, 8],
+      [4, 4],
+      [7, 1],
+      [0, 3],
+    ] as const) {
+      assert.equal(kernel.readNow(from, position, size)?.toString(), 'tidemark'.slice(position, position + size))
+    }
+    assert.equal(kernel.readNow(from, 4, 5), undefined, 'the file is shorter')
     assert.equal(kernel.lock(from), 0)
   } finally {
     fs.closeSync(from)

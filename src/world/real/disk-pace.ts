@@ -4,8 +4,9 @@ import type { Millis } from '#base/units.ts'
 const ON_LOOP_MS_MAX: Millis = 5
 /** The same on the thread pool, where the trip and other work are part of it. */
 const IN_POOL_MS_MAX: Millis = 50
-/** How long nothing may have waited before writes go on the loop again. */
-const TRUST_MS: Millis = 10_000
+/** After one that waited, for so many times as long as it took nothing more is written on the loop: it loses 2 % at most. */
+const DISTRUST = 50
+const DISTRUST_MS_MAX: Millis = 60_000
 
 interface Trip {
   readonly since: Millis
@@ -14,8 +15,8 @@ interface Trip {
 /**
  * How quickly a disk takes writes, from those it has taken. A write that only fills the page cache takes some
  * microseconds and is best done on the loop; one that waits for the disk (too many dirty pages, a journal that is being
- * written, a file system that is frozen) holds up everything there. The first that waits is the last one on the loop,
- * until the disk has been quick for a while.
+ * written, a file system that is frozen) holds up everything there. The first that waits is the last one on the loop
+ * for a while, the longer the longer it took.
  */
 export class DiskPace {
   #distrustedUntil: Millis = Number.NEGATIVE_INFINITY
@@ -30,7 +31,7 @@ export class DiskPace {
   }
 
   wroteOnLoop(since: Millis, now: Millis): void {
-    if (now - since > ON_LOOP_MS_MAX) this.#distrustedUntil = now + TRUST_MS
+    if (now - since > ON_LOOP_MS_MAX) this.#distrust(since, now)
   }
 
   /** A write goes to the pool; what is returned is to be given to `tripEnds`. */
@@ -42,7 +43,11 @@ export class DiskPace {
 
   tripEnds(trip: Trip, now: Millis): void {
     this.#trips.delete(trip)
-    if (now - trip.since > IN_POOL_MS_MAX) this.#distrustedUntil = now + TRUST_MS
+    if (now - trip.since > IN_POOL_MS_MAX) this.#distrust(trip.since, now)
+  }
+
+  #distrust(since: Millis, now: Millis): void {
+    this.#distrustedUntil = Math.max(this.#distrustedUntil, now + Math.min(DISTRUST * (now - since), DISTRUST_MS_MAX))
   }
 }
 

@@ -1,15 +1,11 @@
 import type { NodeId } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import type { BrokerConfigs } from '#core/config/broker-configs.ts'
-import { meansAnyAddress } from '#core/config/listeners.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
 import type { FeatureRange } from '#core/metadata/node-image.ts'
 import type { RaftFetch } from '#core/raft/messages.ts'
 import type { ReplicaProgress, Voter, VoterEndpoint } from '#core/raft/quorum.ts'
-import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
-import { MemoryBudget } from '#network/memory-budget.ts'
-import { Server } from '#network/server.ts'
 import type { Caller } from '#network/service.ts'
 import type { ControllerRegistrationRequest } from '#protocol/messages/controller-registration.ts'
 import { batchesOf, lastOffset } from '#records/batch.ts'
@@ -20,21 +16,19 @@ import { type Beginning, type ControllerStart, readBeginning } from './beginning
 import { BrokerWatch } from './broker-watch.ts'
 import type { ControllerConfig } from './config.ts'
 import { Leaderless } from './leaderless.ts'
+import { ControllerListener } from './listener.ts'
 import type { MetadataLog, SnapshotState } from './metadata-log.ts'
 import { type AnswerTo, type AskedKind, type Question, Quorum } from './quorum.ts'
-import { QuorumError, refuseLater } from './quorum-error.ts'
+import { refuseLater } from './quorum-error.ts'
 import type { QuorumHistory } from './quorum-history.ts'
 import { type FetchedLog, Readers } from './readers.ts'
-import { Registration } from './registration.ts'
+import { Registration, registrationOf } from './registration.ts'
 import { controllerService } from './requests/index.ts'
 import { SnapshotTaker } from './snapshot-taker.ts'
 import type { SnapshotFile } from './snapshots.ts'
 import { Standby } from './standby.ts'
 import type { AnswerOf, CommandKind, CommandOf } from './term.ts'
 import { WakeUp } from './wake-up.ts'
-
-const IDLE_MS = 600_000
-const UNBOUNDED = 2_147_483_647
 
 /**
  * A controller: a member of the quorum or its observer, with its metadata log and its listener. One of them is active and
@@ -56,7 +50,7 @@ export class Controller {
   readonly #snapshots: SnapshotTaker
   readonly #wakeUp: WakeUp
   readonly #incarnationId: Uuid
-  #server: Server | undefined
+  readonly #listener: ControllerListener
   #stopping: Promise<void> | undefined
   #isStopping = false
   #settled: { resolve(): void; reject(error: unknown): void } | undefined
@@ -67,6 +61,7 @@ export class Controller {
     this.#world = world
     this.#config = config
     this.#logger = logger
+    this.#listener = new ControllerListener(config)
     this.#log = log
     this.#history = folded.history
     this.#incarnationId = uuidFromRandom(into => world.random.fill(into))
@@ -166,9 +161,7 @@ export class Controller {
 
   /** Where it listens, with the port that was given for port 0. */
   get address(): Address {
-    const address = this.#server?.address
-    if (address === undefined) throw new QuorumError('the controller does not listen')
-    return address
+    return this.#listener.address
   }
 
   get nodeId(): NodeId {
@@ -239,15 +232,12 @@ export class Controller {
   }
 
   get listenerName(): string {
-    return this.#config.listener.name
+    return this.#listener.name
   }
 
   /** How others reach this controller. */
   get endpoint(): VoterEndpoint {
-    const { listener, advertisedHost, advertisedPort } = this.#config
-    const { host, port } = this.address
-    const own = meansAnyAddress(listener.address.host) || meansAnyAddress(host) ? 'localhost' : listener.address.host
-    return { name: listener.name, host: advertisedHost ?? own, port: advertisedPort ?? port }
+    return this.#listener.endpoint
   }
 
   /** Where a controller of the quorum is reached. */
@@ -334,7 +324,7 @@ export class Controller {
     this.#watch.end()
     this.#active.resign()
     this.#standby.stop()
-    await this.#server?.close()
+    await this.#listener.close()
     await this.#snapshots.settled()
     try {
       await this.#log.close()
@@ -343,26 +333,6 @@ export class Controller {
       if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
       this.#logger.warn({ folder: this.#log.folder, reason: error.message }, 'the metadata log was not closed cleanly')
     }
-  }
-
-  async #listen(): Promise<void> {
-    const { listener, limits, idleMs, connectionsMax, connectionsPerHostMax, configs } = this.#config
-    const { network, clock } = this.#world
-    this.#server = await Server.listen(
-      {
-        name: listener.name,
-        address: listener.address,
-        service: controllerService(this),
-        limits: limits ?? DEFAULT_CONNECTION_LIMITS,
-        budget: new MemoryBudget(configs.number('queued.max.request.bytes'), clock),
-        idleMs: idleMs ?? IDLE_MS,
-        connectionsMax: connectionsMax ?? UNBOUNDED,
-        connectionsPerHostMax: connectionsPerHostMax ?? UNBOUNDED,
-      },
-      network,
-      clock,
-      this.#logger,
-    )
   }
 
   /** `tail` is what the log holds behind its snapshot. */
@@ -380,7 +350,7 @@ export class Controller {
       this.#standby.committed(this.#log.endOffset)
       if (this.#standby.image !== undefined) refuseLater(this.#config, this.#standby.image)
     }
-    await this.#listen()
+    await this.#listener.open(controllerService(this), this.#world, this.#logger)
     if (!isAlone) {
       this.#leaderless.lost()
       this.#quorum.start(this.endpoint)
@@ -406,17 +376,8 @@ export class Controller {
   }
 
   #registrationRequest(): ControllerRegistrationRequest {
-    return {
-      controllerId: this.nodeId,
-      incarnationId: this.#incarnationId,
-      zkMigrationReady: false,
-      listeners: [{ ...this.endpoint, securityProtocol: 0 }],
-      features: [...this.features].map(([name, { min, max }]) => ({
-        name,
-        minSupportedVersion: min,
-        maxSupportedVersion: max,
-      })),
-    }
+    const { nodeId, endpoint, features } = this
+    return registrationOf({ nodeId, incarnationId: this.#incarnationId, endpoint, features })
   }
 
   #storageFailed(error: StorageError | WorldError): void {

@@ -1,4 +1,7 @@
 import type { Millis, NodeId } from '#base/units.ts'
+import type { Uuid } from '#base/uuid.ts'
+import type { FeatureRange } from '#core/metadata/node-image.ts'
+import type { VoterEndpoint } from '#core/raft/quorum.ts'
 import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
@@ -17,6 +20,27 @@ export interface RegistrationOptions {
   /** -1 while none is known, or it is this node. */
   readonly leader: () => NodeId
   readonly timeoutMs: Millis
+}
+
+/** What a controller says of itself. */
+export function registrationOf(controller: {
+  readonly nodeId: NodeId
+  readonly incarnationId: Uuid
+  readonly endpoint: VoterEndpoint
+  readonly features: ReadonlyMap<string, FeatureRange>
+}): ControllerRegistrationRequest {
+  const { nodeId, incarnationId, endpoint, features } = controller
+  return {
+    controllerId: nodeId,
+    incarnationId,
+    zkMigrationReady: false,
+    listeners: [{ ...endpoint, securityProtocol: 0 }],
+    features: [...features].map(([name, { min, max }]) => ({
+      name,
+      minSupportedVersion: min,
+      maxSupportedVersion: max,
+    })),
+  }
 }
 
 /** A controller that does not lead makes itself known to the one that does, once in its life (KIP-919). */

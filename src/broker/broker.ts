@@ -9,13 +9,9 @@ import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { FeatureRange } from '#core/metadata/node-image.ts'
 import { CLUSTER_METADATA_TOPIC, isInternalTopic, OFFSETS_TOPIC } from '#core/metadata/topic-name.ts'
-import { REQUEST_ELEMENTS_MAX } from '#core/metadata/topics.ts'
 import { FetchSessions } from '#core/session/fetch-sessions.ts'
-import type { Call, Caller, Service } from '#network/service.ts'
+import type { Caller, Service } from '#network/service.ts'
 import { Turns } from '#network/turns.ts'
-import type { Api } from '#protocol/apis.ts'
-import { ErrorCode } from '#protocol/errors.ts'
-import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
 import type { Address, Logger, World } from '#world/world.ts'
 import { Deadlines } from './deadlines.ts'
@@ -23,8 +19,8 @@ import { type Endpoint, endpointsOf } from './endpoints.ts'
 import { Listeners } from './listeners.ts'
 import { Groups } from './machines/groups.ts'
 import { ControllerLinks } from './metadata/controller-links.ts'
-import { forwardInEnvelope } from './metadata/envelope.ts'
 import { MetadataFollower } from './metadata/follower.ts'
+import { Forwarding } from './metadata/forwarding.ts'
 import { BrokerLifecycle } from './metadata/lifecycle.ts'
 import { Partitions } from './partitions/partitions.ts'
 import { type Terms, termsOf } from './partitions/terms.ts'
@@ -45,10 +41,6 @@ export interface BrokerOptions {
   readonly abort?: AbortSignal | undefined
 }
 
-const CATCH_UP_WAIT_MS = 5000
-const FORWARD_TIMEOUT_MS = 30_000
-/** An election takes less. Clients give up on a broker that does not answer in half a minute: before that they are told why. */
-const FORWARD_PATIENCE_MS = 15_000
 const LEAVE_TIMEOUT_MS = 10_000
 
 /** A broker: what its parts are, and how they hang together. */
@@ -62,6 +54,7 @@ export class Broker {
   /** In which requests that name very much are worked off. */
   readonly turns: Turns
   readonly metadata: MetadataFollower
+  readonly forwarding: Forwarding
   readonly partitions: Partitions
   readonly groups: Groups
   readonly producerIds: ProducerIds
@@ -104,9 +97,11 @@ export class Broker {
       link: this.#links.metadata,
       controllers: this.#links.controllers,
       clock: world.clock,
+      deadlines: this.deadlines,
       log: this.log,
       changed: delta => this.#changed(delta),
     })
+    this.forwarding = new Forwarding(this.#links.clients, this.metadata, world.clock)
     this.partitions = new Partitions({
       nodeId: config.nodeId,
       folders: options.folders,
@@ -256,62 +251,6 @@ export class Broker {
 
   spaceOf(folder: string): Promise<{ readonly free: number; readonly total: number } | undefined> {
     return this.world.disk.space(folder).catch(() => undefined)
-  }
-
-  /**
-   * Sends a request on to the active controller and answers as it does. While there is none it waits for as long as the
-   * request may take, at most 15 seconds. `asksOnly`: it changes nothing.
-   */
-  async forward<Q extends Schema, R extends Schema>(
-    api: Api<Q, R>,
-    call: Call,
-    request: MessageOf<Q>,
-    refused: (errorCode: number) => InputOf<R>,
-    asksOnly?: { readonly patienceMs: Millis },
-  ): Promise<InputOf<R>> {
-    if (call.elements > REQUEST_ELEMENTS_MAX) return refused(ErrorCode.POLICY_VIOLATION)
-    const { timeoutMs = FORWARD_TIMEOUT_MS } = request as { readonly timeoutMs?: Millis }
-    const patienceMs = asksOnly?.patienceMs ?? Math.min(timeoutMs, FORWARD_PATIENCE_MS)
-    const { clock } = this.world
-    const forwarding = { clock, patienceMs, timeoutMs: FORWARD_TIMEOUT_MS, asksOnly: asksOnly !== undefined }
-    return await forwardInEnvelope(this.#links.clients, api, call, request, forwarding, refused)
-  }
-
-  /**
-   * As `forward`; then, where something was changed, waits for the next change to be taken up here, which is most likely
-   * the one that was asked for.
-   */
-  async forwardAndFollow<Q extends Schema, R extends Schema>(
-    api: Api<Q, R>,
-    call: Call,
-    request: MessageOf<Q>,
-    refused: (errorCode: number) => InputOf<R>,
-    isChange: (answer: InputOf<R>) => boolean,
-  ): Promise<InputOf<R>> {
-    const before = this.metadata.appliedOffset
-    const answer = await this.forward(api, call, request, refused)
-    if (isChange(answer) && this.metadata.appliedOffset === before)
-      await this.caughtUp(() => this.metadata.appliedOffset > before, 100)
-    return answer
-  }
-
-  /** Waits, for a bounded time, until this broker's image has what a client was promised. */
-  async caughtUp(until: () => boolean, timeoutMs: Millis = CATCH_UP_WAIT_MS): Promise<void> {
-    if (until()) return
-    await new Promise<void>(resolve => {
-      let isOver = false
-      const deadline = this.deadlines.after(timeoutMs, () => {
-        isOver = true
-        resolve()
-      })
-      // What never comes true is forgotten with the next change.
-      void this.metadata
-        .when(() => isOver || until())
-        .then(() => {
-          this.deadlines.cancel(deadline)
-          resolve()
-        })
-    })
   }
 
   async #start(): Promise<void> {

@@ -68,7 +68,7 @@ export class TopicCreation {
       errors.set(name, curable ? ErrorCode.LEADER_NOT_AVAILABLE : errorCode)
     }
     const { metadata } = this.#broker
-    await this.#broker.caughtUp(() => made.every(name => metadata.image.topicByName(name) !== undefined))
+    await metadata.caughtUp(() => made.every(name => metadata.image.topicByName(name) !== undefined))
     return errors
   }
 }

@@ -21,7 +21,8 @@ const REST_MS = 20
 /** Failures of a channel that is open which say that the request did not leave. */
 const NOT_SENT: ReadonlySet<string> = new Set(['overloaded', 'unsendable', 'unsupported-version'])
 
-export interface Forwarding {
+/** How long a request that is forwarded may take. */
+export interface ForwardLimits {
   readonly clock: Clock
   /** For how long a controller is waited for that takes the request. */
   readonly patienceMs: Millis
@@ -44,7 +45,7 @@ export async function forwardInEnvelope<Q extends Schema, R extends Schema>(
   api: Api<Q, R>,
   call: Call,
   request: MessageOf<Q>,
-  { clock, patienceMs, timeoutMs, asksOnly = false }: Forwarding,
+  { clock, patienceMs, timeoutMs, asksOnly = false }: ForwardLimits,
   refused: (errorCode: number) => InputOf<R>,
 ): Promise<InputOf<R>> {
   const envelope = {

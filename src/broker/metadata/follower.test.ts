@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { type MetadataRecord, metadataRecord } from '#core/metadata/record.ts'
 import { Simulation } from '#world/fake/simulation.ts'
+import { Deadlines } from '../deadlines.ts'
 import { MetadataFollower } from './follower.ts'
 import { batchOf, ControllerDouble } from './testing/controller-double.ts'
 
@@ -26,6 +27,7 @@ class Rig extends ControllerDouble {
       link: this.link,
       controllers: this.controllers,
       clock: world.clock,
+      deadlines: new Deadlines(world.clock),
       log: world.log,
       changed: async delta => {
         if (this.actsMs > 0) await new Promise<void>(resolve => world.clock.after(this.actsMs, resolve))

@@ -1,5 +1,5 @@
 import { DecodeError } from '#base/bytes.ts'
-import type { Epoch, NodeId, Offset } from '#base/units.ts'
+import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
 import { METADATA_TOPIC_ID } from '#base/uuid.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { foldBatch } from '#core/metadata/fold.ts'
@@ -10,6 +10,7 @@ import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import { batchesOf, lastOffset, leaderEpoch } from '#records/batch.ts'
 import type { Clock, Logger } from '#world/world.ts'
+import type { Deadlines } from '../deadlines.ts'
 import type { ControllerLink } from './controller-link.ts'
 import type { Controllers } from './controllers.ts'
 
@@ -19,6 +20,8 @@ const FETCH_GRACE_MS = 1500
 /** As much as a slow way may need for what is fetched at once; it is granted step by step. */
 const FETCH_GRACE_MAX_MS = 48_000
 const REFUSED_REST_MS = 10
+/** What a client was promised is here by then, or the broker is behind for another reason. */
+const CATCH_UP_WAIT_MS = 5000
 const FETCH_BYTES_MAX = 8 * 1024 * 1024
 
 export interface FollowerOptions {
@@ -28,6 +31,7 @@ export interface FollowerOptions {
   /** Told what the answers say of the quorum. */
   readonly controllers: Controllers
   readonly clock: Clock
+  readonly deadlines: Deadlines
   readonly log: Logger
   /** Brings the broker to what the image says now. The next records are applied after it. */
   readonly changed: (delta: MetadataDelta) => Promise<void>
@@ -74,6 +78,24 @@ export class MetadataFollower {
   when(until: () => boolean): Promise<void> {
     if (until() || this.#stopped) return Promise.resolve()
     return new Promise(resolve => this.#waiting.push({ until, resolve }))
+  }
+
+  /** As `when`, for a bounded time. */
+  async caughtUp(until: () => boolean, timeoutMs: Millis = CATCH_UP_WAIT_MS): Promise<void> {
+    if (until()) return
+    const { deadlines } = this.#options
+    await new Promise<void>(resolve => {
+      let isOver = false
+      const deadline = deadlines.after(timeoutMs, () => {
+        isOver = true
+        resolve()
+      })
+      // What never comes true is forgotten with the next change.
+      void this.when(() => isOver || until()).then(() => {
+        deadlines.cancel(deadline)
+        resolve()
+      })
+    })
   }
 
   async #run(): Promise<void> {

@@ -10,12 +10,12 @@ export function createTopics(broker: Broker): ServedApi {
     api: API.CreateTopics,
     barrier: true,
     async handle(request, call) {
-      const answer = await broker.forward(API.CreateTopics, call, request, code => ({
+      const answer = await broker.forwarding.forward(API.CreateTopics, call, request, code => ({
         topics: request.topics.map(({ name }) => ({ name, ...failed(code) })),
       }))
       if (!request.validateOnly) {
         const made = (answer.topics ?? []).filter(isTaken)
-        await broker.caughtUp(() =>
+        await broker.metadata.caughtUp(() =>
           made.every(({ name }) => broker.metadata.image.topicByName(name ?? '') !== undefined),
         )
       }

@@ -13,14 +13,16 @@ export function deleteTopics(broker: Broker): ServedApi {
     api: API.DeleteTopics,
     barrier: true,
     async handle(request, call) {
-      const answer = await broker.forward(API.DeleteTopics, call, request, code => ({
+      const answer = await broker.forwarding.forward(API.DeleteTopics, call, request, code => ({
         responses: [...request.topicNames.map(name => ({ name })), ...request.topics].map(topic => ({
           ...topic,
           ...(call.apiVersion >= 5 ? failed(code) : { errorCode: code }),
         })),
       }))
       const gone = (answer.responses ?? []).filter(isTaken)
-      await broker.caughtUp(() => gone.every(({ topicId }) => broker.metadata.image.topic(topicId ?? '') === undefined))
+      await broker.metadata.caughtUp(() =>
+        gone.every(({ topicId }) => broker.metadata.image.topic(topicId ?? '') === undefined),
+      )
       return answer
     },
   })

@@ -9,7 +9,7 @@ export function alterConfigs(broker: Broker): ServedApi {
     api: API.AlterConfigs,
     barrier: true,
     handle: (request, call) =>
-      broker.forwardAndFollow(
+      broker.forwarding.forwardAndFollow(
         API.AlterConfigs,
         call,
         request,

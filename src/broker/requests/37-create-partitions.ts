@@ -10,7 +10,7 @@ export function createPartitions(broker: Broker): ServedApi {
     api: API.CreatePartitions,
     barrier: true,
     async handle(request, call) {
-      const answer = await broker.forward(API.CreatePartitions, call, request, code => ({
+      const answer = await broker.forwarding.forward(API.CreatePartitions, call, request, code => ({
         results: request.topics.map(({ name }) => ({ name, ...failed(code) })),
       }))
       if (!request.validateOnly) {
@@ -18,7 +18,7 @@ export function createPartitions(broker: Broker): ServedApi {
         const wanted = request.topics.filter(({ name }) => made.has(name))
         const isKnown = ({ name, count }: (typeof wanted)[number]) =>
           (broker.metadata.image.topicByName(name)?.partitions.length ?? count) >= count
-        await broker.caughtUp(() => wanted.every(isKnown))
+        await broker.metadata.caughtUp(() => wanted.every(isKnown))
       }
       return answer
     },

@@ -10,7 +10,7 @@ export function electLeaders(broker: Broker): ServedApi {
     api: API.ElectLeaders,
     barrier: true,
     handle: (request, call) =>
-      broker.forwardAndFollow(
+      broker.forwarding.forwardAndFollow(
         API.ElectLeaders,
         call,
         request,

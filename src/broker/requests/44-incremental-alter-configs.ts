@@ -12,7 +12,7 @@ export function incrementalAlterConfigs(broker: Broker): ServedApi {
     api: API.IncrementalAlterConfigs,
     barrier: true,
     handle: (request, call) =>
-      broker.forwardAndFollow(
+      broker.forwarding.forwardAndFollow(
         API.IncrementalAlterConfigs,
         call,
         request,

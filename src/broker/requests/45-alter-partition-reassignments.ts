@@ -10,7 +10,7 @@ export function alterPartitionReassignments(broker: Broker): ServedApi {
     api: API.AlterPartitionReassignments,
     barrier: true,
     handle: (request, call) =>
-      broker.forwardAndFollow(
+      broker.forwarding.forwardAndFollow(
         API.AlterPartitionReassignments,
         call,
         request,

@@ -8,7 +8,7 @@ export function listPartitionReassignments(broker: Broker): ServedApi {
   return serve({
     api: API.ListPartitionReassignments,
     handle: (request, call) =>
-      broker.forward(
+      broker.forwarding.forward(
         API.ListPartitionReassignments,
         call,
         request,

@@ -10,6 +10,8 @@ export function describeQuorum(broker: Broker): ServedApi {
   return serve({
     api: API.DescribeQuorum,
     handle: (request, call) =>
-      broker.forward(API.DescribeQuorum, call, request, errorCode => ({ errorCode }), { patienceMs: PATIENCE_MS }),
+      broker.forwarding.forward(API.DescribeQuorum, call, request, errorCode => ({ errorCode }), {
+        patienceMs: PATIENCE_MS,
+      }),
   })
 }

@@ -10,7 +10,7 @@ export function updateFeatures(broker: Broker): ServedApi {
     api: API.UpdateFeatures,
     barrier: true,
     handle: (request, call) =>
-      broker.forwardAndFollow(
+      broker.forwarding.forwardAndFollow(
         API.UpdateFeatures,
         call,
         request,

@@ -10,6 +10,6 @@ export function unregisterBroker(broker: Broker): ServedApi {
     api: API.UnregisterBroker,
     barrier: true,
     handle: (request, call) =>
-      broker.forwardAndFollow(API.UnregisterBroker, call, request, errorCode => failed(errorCode), isTaken),
+      broker.forwarding.forwardAndFollow(API.UnregisterBroker, call, request, errorCode => failed(errorCode), isTaken),
   })
 }

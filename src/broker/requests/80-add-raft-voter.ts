@@ -7,6 +7,7 @@ import type { Broker } from '../broker.ts'
 export function addRaftVoter(broker: Broker): ServedApi {
   return serve({
     api: API.AddRaftVoter,
-    handle: (request, call) => broker.forward(API.AddRaftVoter, call, request, errorCode => failed(errorCode)),
+    handle: (request, call) =>
+      broker.forwarding.forward(API.AddRaftVoter, call, request, errorCode => failed(errorCode)),
   })
 }

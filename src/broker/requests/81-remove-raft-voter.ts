@@ -10,6 +10,7 @@ import type { Broker } from '../broker.ts'
 export function removeRaftVoter(broker: Broker): ServedApi {
   return serve({
     api: API.RemoveRaftVoter,
-    handle: (request, call) => broker.forward(API.RemoveRaftVoter, call, request, errorCode => failed(errorCode)),
+    handle: (request, call) =>
+      broker.forwarding.forward(API.RemoveRaftVoter, call, request, errorCode => failed(errorCode)),
   })
 }

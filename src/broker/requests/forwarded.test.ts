@@ -16,12 +16,17 @@ type Refuse = (errorCode: number) => object
 
 /** A broker whose controllers take nothing: every request is refused in its own form. */
 const broker = {
-  metadata: { image: {}, appliedOffset: 0 },
-  forward: (_api: unknown, _call: unknown, _request: unknown, refused: Refuse) =>
-    Promise.resolve(refused(ErrorCode.NOT_CONTROLLER)),
-  forwardAndFollow: (_api: unknown, _call: unknown, _request: unknown, refused: Refuse) =>
-    Promise.resolve(refused(ErrorCode.NOT_CONTROLLER)),
-  caughtUp: async (until: () => boolean) => void assert.ok(until(), 'nothing was done, so nothing is waited for'),
+  metadata: {
+    image: {},
+    appliedOffset: 0,
+    caughtUp: async (until: () => boolean) => void assert.ok(until(), 'nothing was done, so nothing is waited for'),
+  },
+  forwarding: {
+    forward: (_api: unknown, _call: unknown, _request: unknown, refused: Refuse) =>
+      Promise.resolve(refused(ErrorCode.NOT_CONTROLLER)),
+    forwardAndFollow: (_api: unknown, _call: unknown, _request: unknown, refused: Refuse) =>
+      Promise.resolve(refused(ErrorCode.NOT_CONTROLLER)),
+  },
 } as unknown as Broker
 
 const TOPIC_ID = 'AAAAAAAAAAAAAAAAAAAAAg'

@@ -29,7 +29,7 @@ export class Following {
     this.#replica = replica
     this.#around = around
     this.#leaderId = leader.id
-    this.#wake = new Wake(around, () => this.step({ kind: 'tick' }))
+    this.#wake = new Wake(around, this)
     const { log } = replica
     this.#follower = new PartitionFollower({
       epoch: leader.epoch,
@@ -60,6 +60,10 @@ export class Following {
 
   end(): void {
     this.#wake.cancel()
+  }
+
+  tick(): void {
+    this.step({ kind: 'tick' })
   }
 
   step(event: FollowerEvent): void {

@@ -29,7 +29,7 @@ export class Leading {
     this.#partition = partition
     this.#replica = replica
     this.#around = around
-    this.#wake = new Wake(around, () => this.#tick())
+    this.#wake = new Wake(around, this)
     const { endOffset, nextOffset, failure } = replica.log
     // Appends of the epoch before may be under way, and come to the log unless it fails.
     this.epochStart = failure === undefined ? nextOffset : endOffset
@@ -110,7 +110,7 @@ export class Leading {
     }
   }
 
-  #tick(): void {
+  tick(): void {
     this.step({ kind: 'tick' })
     this.#plan()
   }

@@ -5,9 +5,10 @@ import type { FetchContact, FollowerState, IsrAnswer, IsrProposal } from '#core/
 import type { Produced } from '#core/partition/leader.ts'
 import type { ProducerStates } from '#core/partition/producers.ts'
 import type { Log } from '#storage/log.ts'
+import type { StorageError } from '#storage/storage-error.ts'
 import { Following } from './following.ts'
 import { Leading } from './leading.ts'
-import { Replica } from './replica.ts'
+import { Replica, type ReplicaOwner } from './replica.ts'
 import type { PartitionSurroundings } from './surroundings.ts'
 import type { Watchers } from './watchers.ts'
 
@@ -35,7 +36,7 @@ export interface Assignment {
  * One partition on this broker, and the part that it takes: it leads, it follows, or nobody leads. Everything here happens
  * in one turn of the loop, except for what the log does, whose results come back as events.
  */
-export class Partition {
+export class Partition implements ReplicaOwner {
   readonly topicId: Uuid
   readonly topic: string
   readonly index: number
@@ -72,14 +73,7 @@ export class Partition {
     this.log = log
     this.producers = producers
     this.#around = around
-    this.#replica = new Replica(log, producers, highWatermark, {
-      settled: failure => {
-        if (this.#leading !== undefined) this.#leading.settled(failure)
-        else this.#following?.settled(failure !== undefined)
-      },
-      cut: failed => this.#isCut(failed),
-      followersServeConsumers: around.followersServeConsumers,
-    })
+    this.#replica = new Replica(log, producers, highWatermark, this, around)
     this.watermarkWatchers = this.#replica.watermarkWatchers
     this.endWatchers = this.#replica.endWatchers
     this.startWatchers = this.#replica.startWatchers
@@ -196,7 +190,13 @@ export class Partition {
     if (led !== undefined) this.#around.ledChanged(this, false)
   }
 
-  #isCut(failed: boolean): void {
+  /** Told by the replica, as is the next. */
+  logSettled(failure: StorageError | undefined): void {
+    if (this.#leading !== undefined) this.#leading.settled(failure)
+    else this.#following?.settled(failure !== undefined)
+  }
+
+  logCut(failed: boolean): void {
     const wanted = this.#wanted
     this.#wanted = undefined
     if (wanted !== undefined) this.become(wanted.assignment, wanted.terms)

@@ -3,16 +3,15 @@ import type { ProducerStates } from '#core/partition/producers.ts'
 import { lastOffset, sizeInBytes } from '#records/batch.ts'
 import type { Log } from '#storage/log.ts'
 import { StorageError } from '#storage/storage-error.ts'
+import type { PartitionSurroundings } from './surroundings.ts'
 import { Watchers } from './watchers.ts'
 
 /** Who is told what became of the log. */
 export interface ReplicaOwner {
   /** The log is done with what was appended to it. */
-  settled(failure: StorageError | undefined): void
+  logSettled(failure: StorageError | undefined): void
   /** The log is whole again, and shorter unless it failed. */
-  cut(failed: boolean): void
-  /** Followers are to know at once how far the log is committed; else it travels with the next records. */
-  readonly followersServeConsumers: () => boolean
+  logCut(failed: boolean): void
 }
 
 /**
@@ -29,6 +28,7 @@ export class Replica {
   /** Of the low watermark: the starts of the logs of all replicas. */
   readonly startWatchers = new Watchers()
   readonly #owner: ReplicaOwner
+  readonly #followersServeConsumers: () => boolean
   #highWatermark: Offset
   /** Where the batch starts that is being handed to the log; a snapshot made meanwhile covers what is below. */
   #appending: Offset = -1
@@ -36,10 +36,17 @@ export class Replica {
   #awaited: Promise<void> | undefined
   #isCutting = false
 
-  constructor(log: Log, producers: ProducerStates, highWatermark: Offset, owner: ReplicaOwner) {
+  constructor(
+    log: Log,
+    producers: ProducerStates,
+    highWatermark: Offset,
+    owner: ReplicaOwner,
+    { followersServeConsumers }: PartitionSurroundings,
+  ) {
     this.log = log
     this.producers = producers
     this.#owner = owner
+    this.#followersServeConsumers = followersServeConsumers
     this.#highWatermark = Math.min(Math.max(highWatermark, log.startOffset), log.endOffset)
   }
 
@@ -93,12 +100,12 @@ export class Replica {
     this.#awaited = written
     // Whoever leads or follows by then has to know, also of what was appended in an epoch before.
     written.then(
-      () => this.#owner.settled(undefined),
+      () => this.#owner.logSettled(undefined),
       error => {
         if (!(error instanceof StorageError)) throw error
         // The log refuses everything after a failure until it is mended, so nothing newer than this is under way.
         this.#awaited = undefined
-        this.#owner.settled(error)
+        this.#owner.logSettled(error)
       },
     )
   }
@@ -117,14 +124,15 @@ export class Replica {
   #isCut(failed: boolean): void {
     this.#isCutting = false
     this.#highWatermark = Math.min(this.#highWatermark, this.log.endOffset)
-    this.#owner.cut(failed)
+    this.#owner.logCut(failed)
   }
 
   moveHighWatermark(offset: Offset): void {
     if (offset <= this.#highWatermark) return
     this.#highWatermark = offset
     this.watermarkWatchers.tell()
-    if (this.endWatchers.size > 0 && this.#owner.followersServeConsumers()) this.endWatchers.tell()
+    // Where consumers read from followers, these are to know at once; else it travels with the next records.
+    if (this.endWatchers.size > 0 && this.#followersServeConsumers()) this.endWatchers.tell()
   }
 
   /** Somebody has moved the start of the log. */

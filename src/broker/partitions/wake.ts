@@ -4,15 +4,13 @@ import type { Deadline, Deadlines } from '../deadlines.ts'
 
 /** The one deadline of a machine, which moves with what the machine waits for. */
 export class Wake {
-  readonly #deadlines: Deadlines
-  readonly #clock: Clock
-  readonly #run: () => void
+  readonly #around: { readonly deadlines: Deadlines; readonly clock: Clock }
+  readonly #driver: { tick(): void }
   #deadline: Deadline | undefined
 
-  constructor({ deadlines, clock }: { readonly deadlines: Deadlines; readonly clock: Clock }, run: () => void) {
-    this.#deadlines = deadlines
-    this.#clock = clock
-    this.#run = run
+  constructor(around: { readonly deadlines: Deadlines; readonly clock: Clock }, driver: { tick(): void }) {
+    this.#around = around
+    this.#driver = driver
   }
 
   get isSet(): boolean {
@@ -23,14 +21,15 @@ export class Wake {
   set(at: Millis | undefined): void {
     this.cancel()
     if (at === undefined) return
-    this.#deadline = this.#deadlines.after(Math.max(0, at - this.#clock.monotonic()), () => {
+    const { deadlines, clock } = this.#around
+    this.#deadline = deadlines.after(Math.max(0, at - clock.monotonic()), () => {
       this.#deadline = undefined
-      this.#run()
+      this.#driver.tick()
     })
   }
 
   cancel(): void {
-    this.#deadlines.cancel(this.#deadline)
+    this.#around.deadlines.cancel(this.#deadline)
     this.#deadline = undefined
   }
 }

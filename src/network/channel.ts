@@ -201,7 +201,7 @@ export class Channel implements Sink {
         bytes,
         deadline,
         lent: options.lent,
-        resolve: answer => resolve(answer as MessageOf<R>),
+        resolve: resolve as (answer: object) => void,
         reject,
       })
       this.#inFlightBytes += bytes

@@ -11,6 +11,7 @@ import { DecompressionAllowance } from '#records/decompression-allowance.ts'
 import { type ProducedOptions, validateProduced } from '#records/produced.ts'
 import { RecordsError } from '#records/records-error.ts'
 import type { Broker } from '../broker.ts'
+import type { Deadline } from '../deadlines.ts'
 import type { Partition, ProduceToken } from '../partitions/partition.ts'
 import { recompressed } from '../partitions/recompress.ts'
 import type { Terms } from '../partitions/terms.ts'
@@ -55,7 +56,8 @@ class ProduceCall {
   #options: ProducedOptions | undefined
   /** Some answer did not wait for the log, which may be writing the bytes for a long time to come. */
   #isStillWritten = false
-  #finish: ((answer: Answer<InputOf<typeof ProduceResponse>>) => void) | undefined
+  #resolve: ((answer: Answer<InputOf<typeof ProduceResponse>>) => void) | undefined
+  #timeout: Deadline | undefined
 
   constructor(broker: Broker, request: ProduceRequest, call: Call) {
     this.#broker = broker
@@ -78,15 +80,12 @@ class ProduceCall {
     }
     this.#unsettled--
     if (this.#unsettled === 0) return this.#done()
-    return new Promise(resolve => {
-      const timeout = this.#broker.deadlines.after(Math.max(this.#request.timeoutMs, WRITE_WAIT_MS), () =>
-        this.#timedOut(),
-      )
-      this.#finish = answer => {
-        this.#broker.deadlines.cancel(timeout)
-        resolve(answer)
-      }
-    })
+    // Not in a closure over the promise's own: what such a one refers to outlives several young collections.
+    const { promise, resolve } = Promise.withResolvers<Answer<InputOf<typeof ProduceResponse>>>()
+    this.#resolve = resolve
+    const { deadlines } = this.#broker
+    this.#timeout = deadlines.after(Math.max(this.#request.timeoutMs, WRITE_WAIT_MS), () => this.#timedOut())
+    return promise
   }
 
   /** A partition has its answer; `isStillWritten` when the log may not be done with the bytes. */
@@ -94,9 +93,11 @@ class ProduceCall {
     if (isStillWritten) this.#isStillWritten = true
     this.#unsettled--
     if (this.#unsettled > 0) return
-    const finish = this.#finish
-    this.#finish = undefined
-    finish?.(this.#done())
+    const resolve = this.#resolve
+    if (resolve === undefined) return
+    this.#resolve = undefined
+    this.#broker.deadlines.cancel(this.#timeout)
+    resolve(this.#done())
   }
 
   #produce(

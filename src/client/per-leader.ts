@@ -18,10 +18,11 @@ export async function perLeader<P extends TopicPartition, R>(
   partitions: readonly P[],
   act: (leader: NodeId, partitions: readonly P[]) => Promise<readonly R[]>,
 ): Promise<R[]> {
-  let fresh = false
+  let failed = false
   return await client.retrying(async () => {
+    const fresh = failed
+    failed = true
     const leaders = await leadersOf(client, partitions, fresh)
-    fresh = true
     const answers = await Promise.all([...leaders].map(([leader, list]) => act(leader, list)))
     return answers.flat()
   })

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { electLeaders } from '#client/admin/elections.ts'
 import { commitOffsets, fetchOffsets } from '#client/admin/groups.ts'
+import { listOffsets } from '#client/admin/offsets.ts'
 import { alterReassignments } from '#client/admin/reassignments.ts'
 import { createTopic, deleteRecords, describeTopic } from '#client/admin/topics.ts'
 import { type Client, connect } from '#client/client.ts'
@@ -333,6 +335,38 @@ test('a leader whose disk is full hands over to who has space, and follows again
     disk.faults.capacity = capacity
     await until(cluster, 'it follows', async () => (await isrOf(client, 't')).length === 3)
     await producer.send('alone', [{ value: 'after', partition: 0 }])
+    await producer.close()
+    client.close()
+  })
+})
+
+test('an empty disk in the place of the only one in sync is not elected by itself; told to, one that has records is', async () => {
+  const cluster = new Cluster(11)
+  await cluster.run(async () => {
+    await started(cluster)
+    const { world } = cluster.machine('client')
+    const client = await connect({ world, bootstrap: 'b1:9092,b2:9092,b3:9092', requestTimeoutMs: 1000 })
+    await createTopic(client, { name: 't', assignments: [[1, 2, 3]] })
+    const producer = new Producer(client)
+    await producer.send('t', [{ value: 'everywhere', partition: 0 }])
+    for (const name of ['b2', 'b3']) await cluster.stop(name)
+    await producer.send('t', [{ value: 'alone', partition: 0 }])
+    cluster.crash('b1')
+    const { disk } = cluster.machine('b1')
+    disk.replace()
+    await cluster.machine('b1').world.disk.makeFolder('/data')
+    await cluster.machine('b1').world.disk.syncFolder('/')
+    for (const name of ['b2', 'b3', 'b1']) await cluster.start(name)
+    await until(cluster, 'nobody leads', async () => (await partitionOf(client, 't')).leader === -1)
+    const endOf = async () => (await listOffsets(client, [{ topic: 't', partition: 0, spec: 'latest' }]))[0]?.offset
+    await cluster.simulation.wait(30_000)
+    assert.equal((await partitionOf(client, 't')).leader, -1)
+    await assert.rejects(endOf(), { code: 'LEADER_NOT_AVAILABLE' })
+    await electLeaders(client, 'unclean', [{ topic: 't', partition: 0 }])
+    await until(cluster, 'all follow', async () => (await isrOf(client, 't')).length === 3)
+    assert.notEqual((await partitionOf(client, 't')).leader, 1)
+    assert.equal(await endOf(), 1)
+    assert.deepEqual(await valuesOf(client, 't'), ['everywhere'])
     await producer.close()
     client.close()
   })

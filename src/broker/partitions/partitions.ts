@@ -5,7 +5,12 @@ import { CONFIG_RESOURCE } from '#core/metadata/config-resource.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import type { MetadataImage, TopicImage } from '#core/metadata/image.ts'
 import { isActive } from '#core/metadata/node-image.ts'
-import { LOST_DIRECTORY, type PartitionImage } from '#core/metadata/partition-image.ts'
+import {
+  LOST_DIRECTORY,
+  MIGRATING_DIRECTORY,
+  type PartitionImage,
+  UNASSIGNED_DIRECTORY,
+} from '#core/metadata/partition-image.ts'
 import { FramePool } from '#network/frame-pool.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
 import { StorageError } from '#storage/storage-error.ts'
@@ -348,7 +353,12 @@ export class Partitions {
     const { nodeId, folders, image } = this.#options
     if (image().metadataVersion < METADATA_VERSION_DIRECTORIES || this.#fullLogs.isHandedOver(partition)) return
     const directory = folders.directoryOf(log)
-    if (directory === undefined || wanted.directories[wanted.replicas.indexOf(nodeId)] === directory) return
+    const known = wanted.directories[wanted.replicas.indexOf(nodeId)]
+    if (directory === undefined || known === directory) return
+    // Empty because its disk was replaced, it would be taken for what it was and could be elected: everybody else would be
+    // cut back to nothing. Once another one leads it is told, and follows.
+    const wasElsewhere = known !== undefined && known !== UNASSIGNED_DIRECTORY && known !== MIGRATING_DIRECTORY
+    if (wasElsewhere && wanted.leader < 0 && wanted.replicas.length > 1 && log.endOffset === 0) return
     this.#directoryReports.report(topicId, index, directory)
   }
 

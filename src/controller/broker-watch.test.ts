@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import { Simulation } from '#world/fake/simulation.ts'
-import type { Listener } from '#world/world.ts'
+import { type Listener, WorldError } from '#world/world.ts'
 import type { Controller } from './controller.ts'
 import { QuorumRig } from './testing/quorum-rig.ts'
 import { Client, DIRECTORY_ID } from './testing/rig.ts'
@@ -61,6 +61,30 @@ test('a process that closes its connections some time before its listener is fen
     assert.equal(controller.image?.broker(ID)?.fenced, false)
     await listener.close()
     await rig.until(() => controller.image?.broker(ID)?.fenced === true, 'it is fenced', 600)
+    await rig.stopAll()
+  })
+})
+
+test('a process that takes seconds to die is fenced when it has, though whoever dialled it meanwhile was reset', async () => {
+  await simulated(8, async (rig, simulation) => {
+    const member = rig.add()
+    const machine = simulation.node('broker')
+    let isDying = false
+    const { network } = member.machine.world
+    const connect = network.connect.bind(network)
+    network.connect = (address, timeoutMs) =>
+      isDying && address.host === machine.host
+        ? Promise.reject(new WorldError('ECONNRESET', 'reset'))
+        : connect(address, timeoutMs)
+    const controller = await rig.start(member)
+    const { client, listener } = await brokerOn(machine, controller)
+    isDying = true
+    client.channel.close()
+    await simulation.wait(3000)
+    assert.equal(controller.image?.broker(ID)?.fenced, false)
+    await listener.close()
+    isDying = false
+    await rig.until(() => controller.image?.broker(ID)?.fenced === true, 'it is fenced', 1100)
     await rig.stopAll()
   })
 })

@@ -7,7 +7,9 @@ import { inParallel } from '#storage/files.ts'
 import type { Address, Logger, Timer, World } from '#world/world.ts'
 
 const DIAL_MS_MAX: Millis = 1000
+/** Between one look at a silent broker and the next, and from then on until its session ends. */
 const LOOKS_AGAIN_MS: readonly Millis[] = [20, 100, 400]
+const LAST_LOOK_MS: Millis = 1000
 /** Brokers that are dialled at the same time when a term begins. */
 const DIALS_MAX = 32
 
@@ -30,9 +32,9 @@ interface Watched {
 
 /**
  * Sees that a broker's process is gone before its session runs out: the connection of its heartbeats breaks, and dialling
- * its listener is refused. One that succeeds, again and again, or is not answered says nothing; then the session decides. A broker that
- * heartbeats again after it was taken for dead listens where this node cannot see it: a refusal says nothing until a dial
- * has succeeded.
+ * its listener is refused. Any other outcome says nothing: it is dialled again, until it is heard of or its session ends. A
+ * broker that heartbeats again after it was taken for dead listens where this node cannot see it: a refusal says nothing
+ * until a dial has succeeded.
  */
 export class BrokerWatch {
   readonly #options: BrokerWatchOptions
@@ -89,25 +91,26 @@ export class BrokerWatch {
     this.#unseen.clear()
   }
 
-  /** A dying process may close its connections before its listener: one that is taken is dialled again, a few times. */
-  async #look(brokerId: NodeId, again: readonly Millis[] = LOOKS_AGAIN_MS): Promise<void> {
+  /**
+   * A dying process may close its connections before its listener, and reset who comes in between: whoever stays silent is
+   * dialled again.
+   */
+  async #look(brokerId: NodeId, looks = 0): Promise<void> {
     const broker = this.#unfenced(brokerId)
     const address = broker === undefined ? undefined : this.#addressOf(broker)
     if (broker === undefined || address === undefined || this.#unseen.get(brokerId) === broker.epoch) return
     const term = this.#term
     const answer = await this.#dial(address)
-    if (term !== this.#term) return
-    const [next, ...rest] = again
-    if (answer === 'taken' && next !== undefined && !this.#watched.has(brokerId)) {
-      const timer = this.#options.world.clock.after(next, () => {
+    // It may have come back by another connection, or as another process, meanwhile.
+    if (term !== this.#term || this.#watched.has(brokerId) || this.#unfenced(brokerId)?.epoch !== broker.epoch) return
+    if (answer !== 'refused') {
+      const timer = this.#options.world.clock.after(LOOKS_AGAIN_MS[looks] ?? LAST_LOOK_MS, () => {
         this.#timers.delete(timer)
-        if (!this.#watched.has(brokerId)) void this.#look(brokerId, rest)
+        if (!this.#watched.has(brokerId)) void this.#look(brokerId, looks + 1)
       })
       this.#timers.add(timer)
+      return
     }
-    if (answer !== 'refused') return
-    // It may have come back by another connection, or as another process, meanwhile.
-    if (this.#watched.has(brokerId) || this.#unfenced(brokerId)?.epoch !== broker.epoch) return
     this.#declared.set(brokerId, broker.epoch)
     const { logger, died } = this.#options
     logger.warn({ brokerId, ...address }, 'a broker is fenced: its connection broke, and where it listened nobody does')

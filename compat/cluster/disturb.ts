@@ -214,7 +214,7 @@ export async function disturb(options: DisturbOptions): Promise<Disturbed> {
   } finally {
     await trial?.abandon()
     if (process.env.FAULTS_KEEP === undefined) await cluster.remove()
-    else say(`kept: ${cluster.dir}`)
+    else say(`kept: ${await cluster.leave()}`)
     process.off('exit', onExit)
     disk?.remove()
   }

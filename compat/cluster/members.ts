@@ -228,10 +228,6 @@ export class MixedCluster {
     return new MixedCluster(dir, members, options)
   }
 
-  get dir(): string {
-    return this.#dir
-  }
-
   member(id: number): Member {
     const member = this.members.find(each => each.id === id)
     if (member === undefined) throw new Error(`there is no member ${id}`)
@@ -366,11 +362,16 @@ export class MixedCluster {
   }
 
   async remove(): Promise<void> {
+    await rm(await this.leave(), { recursive: true, force: true, maxRetries: 3 })
+  }
+
+  /** Ends all, and leaves the folder with their logs where it is. */
+  async leave(): Promise<string> {
     for (const member of this.members) member.signal('SIGCONT')
     await Promise.all(this.members.map(member => member.kill()))
     await Promise.all(this.members.flatMap(({ links }) => links.map(link => link.close())))
     process.off('exit', this.#onExit)
-    await rm(this.#dir, { recursive: true, force: true, maxRetries: 3 })
+    return this.#dir
   }
 }
 

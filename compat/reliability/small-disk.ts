@@ -54,7 +54,9 @@ export class SmallDisk {
   }
 
   remove(): void {
-    spawnSync('umount', ['-l', this.folder])
-    rmSync(this.folder, { recursive: true, force: true })
+    const { status, stderr } = spawnSync('umount', ['-l', this.folder])
+    // It is called when a run has ended, perhaps with an error that must not be hidden.
+    if (status !== 0) process.stderr.write(`${this.folder} stays mounted: ${stderr}\n`)
+    else rmSync(this.folder, { recursive: true, force: true })
   }
 }

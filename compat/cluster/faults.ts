@@ -3,7 +3,7 @@
 //   node compat/cluster/faults.ts [--minutes 30] [--seed 1] [--rate 50] [--session 9000] [--only 'rolling|kill']
 //
 // Prints a line per fault, then how long each kind was felt and what the checker has counted. Exits with 1 when anything
-// that was acknowledged is lost, twice, or out of order.
+// that was acknowledged is lost, twice, or out of order. FAULTS_KEEP=1 leaves the folder with the nodes' logs.
 import { parseArgs } from 'node:util'
 import { clientsHere, disturb, FAULTS } from './disturb.ts'
 

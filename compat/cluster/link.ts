@@ -1,11 +1,14 @@
 /** A loopback proxy whose connections can be cut, held and delayed, as a network does it between two machines. */
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /**
  * How it treats bytes. open: passes them on. cut: resets all connections, and refuses new ones. held: connections stay and
  * are taken, but nothing arrives, in either direction: a half-open connection, whose other end has lost power.
  */
 export type LinkState = 'open' | 'cut' | 'held'
+
+const LOOK_MS = 20
 
 interface Pair {
   readonly near: Socket
@@ -18,6 +21,8 @@ export class Link {
   readonly #pairs = new Set<Pair>()
   #server: Server | undefined
   #state: LinkState = 'open'
+  /** Counts its changes. */
+  #changes = 0
   #delayMs = 0
 
   private constructor(port: number, target: number) {
@@ -44,6 +49,7 @@ export class Link {
   async be(state: LinkState): Promise<void> {
     const before = this.#state
     this.#state = state
+    this.#changes++
     if (state === 'cut') {
       const refusing = this.refuse()
       this.reset()
@@ -58,6 +64,13 @@ export class Link {
     if (state === 'held') for (const { near, far } of this.#pairs) for (const socket of [near, far]) socket.pause()
     // What was held for long was given up by both ends; what they sent must not arrive after all.
     if (before === 'held' && state === 'open') this.reset()
+  }
+
+  /** Opens as soon as somebody listens at the target: until then a process that starts refuses, and its link must, too. */
+  async openWithTarget(): Promise<void> {
+    const changes = this.#changes
+    while (this.#changes === changes && !(await isTaken(this.#target))) await delay(LOOK_MS)
+    if (this.#changes === changes) await this.be('open')
   }
 
   /** New connections are refused; those that are there stay. */
@@ -122,6 +135,16 @@ export class Link {
 function reset(socket: Socket): void {
   if (socket.connecting || socket.writableEnded || socket.destroyed) socket.destroy()
   else socket.resetAndDestroy()
+}
+
+function isTaken(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
 }
 
 function listen(server: Server, port: number): Promise<void> {

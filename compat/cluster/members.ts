@@ -140,7 +140,7 @@ export class Member {
         : [process.execPath, join(root, 'src', 'main.ts'), 'start', '--config', this.properties, '--log-format', 'json']
     const env = { ...process.env, TOOL_HEAP: JVM }
     this.#child = spawn(program as string, args as string[], { stdio: ['ignore', log, log], cwd: this.#dir, env })
-    for (const link of this.links) void link.be('open')
+    for (const link of this.links) void link.openWithTarget()
   }
 
   kill(): Promise<number | string> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ErrorCode } from '#protocol/errors.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 import { type Listener, WorldError } from '#world/world.ts'
@@ -194,6 +195,37 @@ test('the broker beside a controller follows the log there, whoever leads, and l
     const next = beside.fetch(other.highWatermark, epoch, 60_000)
     rig.crash(rig.memberOf(active))
     assert.notEqual((await next).currentLeader.leaderId, active.nodeId)
+    await rig.stopAll()
+  })
+})
+
+test('a controller whose disk takes no more metadata sends the broker beside it to the leader, until it does', async () => {
+  await simulated(9, async (rig, simulation) => {
+    rig.addStatic(3)
+    await rig.startAll()
+    const active = await rig.active()
+    const broker = await Client.connect(simulation.node('broker').world, active.address)
+    broker.clusterId = active.clusterId ?? ''
+    await broker.register()
+    await broker.heartbeat()
+    await rig.caughtUp()
+    const other = rig.running.find(each => each !== active) as Controller
+    const { machine } = rig.memberOf(other)
+    const beside = await Client.connect(machine.world, other.address)
+    beside.clusterId = active.clusterId ?? ''
+    beside.replicaId = other.nodeId
+    assert.equal((await beside.fetch(0, 0)).errorCode, ErrorCode.NONE)
+    machine.disk.faults.capacity = machine.disk.usedBytes
+    await broker.createTopic('unheard')
+    await simulation.wait(100)
+    assert.equal((await beside.fetch(0, 0)).errorCode, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    machine.disk.faults.capacity = Number.MAX_SAFE_INTEGER
+    await rig.caughtUp()
+    assert.equal((await beside.fetch(0, 0)).errorCode, ErrorCode.NONE)
+    // Who has read further elsewhere than this log goes is sent there, too.
+    beside.leaderEpoch = active.epoch
+    const ahead = await beside.fetch(other.nextOffset + 10, active.epoch)
+    assert.equal(ahead.errorCode, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     await rig.stopAll()
   })
 })

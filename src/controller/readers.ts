@@ -26,8 +26,8 @@ interface Waiting {
 
 /**
  * Who reads the metadata log here: the other members of the quorum and brokers as raft lets them, and the broker of the
- * same node whoever leads, since what this controller knows to be committed is in its own log. That spares the leader one
- * reader for each controller, and the broker the search for the leader.
+ * same node whoever leads, since what this controller knows to be committed is in its own log, as long as its disk takes it.
+ * That spares the leader one reader for each controller, and the broker the search for the leader.
  */
 export class Readers {
   readonly #nodeId: NodeId
@@ -70,7 +70,9 @@ export class Readers {
     const hasNews = answer.position.kind !== 'valid' || answer.upTo > fetch.offset
     // Whoever asks with an old epoch is to learn of the new leader now.
     const isStale = fetch.currentLeaderEpoch < this.#quorum.epoch
-    if (hasNews || isStale || fetch.maxWaitMs <= 0 || this.#waiting.size >= WAITING_MAX) return Promise.resolve(answer)
+    const isRefused = answer.errorCode !== ErrorCode.NONE
+    if (isRefused || hasNews || isStale || fetch.maxWaitMs <= 0 || this.#waiting.size >= WAITING_MAX)
+      return Promise.resolve(answer)
     return this.#wait(fetch, fetch.maxWaitMs, caller)
   }
 
@@ -99,6 +101,13 @@ export class Readers {
 
   #answer(fetch: RaftFetch): FetchAnswer {
     const { highWatermark, leaderId, epoch: leaderEpoch } = this.#quorum
+    // A disk that takes no more metadata would keep the broker in a time in which it still leads: it is sent to the leader,
+    // and has read further there than this log goes when it comes back.
+    const isBehind = this.#log.isFailing || fetch.offset > this.#log.nextOffset
+    if (isBehind) {
+      const errorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
+      return { errorCode, position: { kind: 'valid' }, upTo: 0, highWatermark, leaderId, leaderEpoch }
+    }
     const position = judgePosition(this.#log, fetch.offset, fetch.lastFetchedEpoch)
     const upTo = position.kind === 'valid' ? Math.max(fetch.offset, highWatermark) : 0
     return { errorCode: ErrorCode.NONE, position, upTo, highWatermark, leaderId, leaderEpoch }

@@ -227,3 +227,21 @@ rigTest('with nobody there it asks on, and finds whoever comes', async rig => {
   await taken
   assert.ok(rig.simulation.schedule.now - at < 600_000)
 })
+
+rigTest('a link with a home leaves it while it does not serve, and comes back', async rig => {
+  for (const id of [1, 2, 3]) await rig.serve(id)
+  const { world } = rig.machine(4)
+  const link = new ControllerLink(world, rig.controllers, 'test', world.log, rig.address(2))
+  const askedAt = async (): Promise<string | undefined> => {
+    await link.ask(API.BrokerHeartbeat, { brokerId: 4 }, 4000)
+    return rig.asked.at(-1)
+  }
+  assert.equal(await askedAt(), '2')
+  assert.equal(await askedAt(), '2')
+  link.lookElsewhere()
+  assert.equal(await askedAt(), '1')
+  assert.equal(await askedAt(), '1')
+  await rig.simulation.wait(5000)
+  assert.equal(await askedAt(), '2')
+  link.close()
+})

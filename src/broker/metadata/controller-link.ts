@@ -19,6 +19,8 @@ const STAGGER_MS = 200
  */
 const RETIRE_MS = 500
 const COMPLAIN_AFTER_MS = 2000
+/** A controller that a link belongs to and that cannot serve it is tried again after this time. */
+const AWAY_MS = 5000
 
 /**
  * The broker's way to the active controller: one connection, opened when it is needed and again when it broke or another
@@ -27,8 +29,9 @@ const COMPLAIN_AFTER_MS = 2000
 export class ControllerLink {
   readonly #world: World
   readonly #controllers: Controllers
-  /** The only one that this link goes to, where it does not need the active one. */
-  readonly #fixed: Address | undefined
+  /** The one that this link goes to as long as it serves, where it does not need the active one. */
+  readonly #home: Address | undefined
+  #awayUntil: Millis = Number.NEGATIVE_INFINITY
   readonly #clientId: string
   readonly #log: Logger
   readonly #forget: () => void
@@ -45,12 +48,12 @@ export class ControllerLink {
   #closed = false
   readonly #resting = new Set<() => void>()
 
-  constructor(world: World, controllers: Controllers, clientId: string, log: Logger, fixed?: Address) {
+  constructor(world: World, controllers: Controllers, clientId: string, log: Logger, home?: Address) {
     this.#world = world
     this.#controllers = controllers
     this.#clientId = clientId
     this.#log = log
-    this.#fixed = fixed
+    this.#home = home
     this.#forget = controllers.onNews(() => this.#heardOfActive())
   }
 
@@ -74,8 +77,8 @@ export class ControllerLink {
     const at = this.#at
     if (at === undefined || (from === undefined ? !this.#hasAnswered : !isSame(from, at))) return
     this.#failures++
-    if (this.#fixed !== undefined) return
-    this.#avoid(at)
+    if (this.#fixed === undefined) this.#avoid(at)
+    else this.#awayUntil = this.#world.clock.monotonic() + AWAY_MS
     this.#release()
   }
 
@@ -89,6 +92,11 @@ export class ControllerLink {
     this.#failures = 0
     this.#refused.length = 0
     if (this.#at !== undefined && this.#fixed === undefined) this.#controllers.tookFor(this.#at)
+  }
+
+  /** The only one that this link goes to now. */
+  get #fixed(): Address | undefined {
+    return this.#world.clock.monotonic() < this.#awayUntil ? undefined : this.#home
   }
 
   #avoid(address: Address): void {
@@ -133,6 +141,8 @@ export class ControllerLink {
 
   /** The connection, opened if need be. Rejects with a ChannelError: then nothing was sent. */
   connected(): Promise<Channel> {
+    const fixed = this.#fixed
+    if (fixed !== undefined && this.#at !== undefined && !isSame(this.#at, fixed)) this.#release()
     if (this.#channel !== undefined) return this.#channel
     if (this.#closed) return Promise.reject(closedError())
     const connecting: Promise<Channel> = this.#dialAny().then(

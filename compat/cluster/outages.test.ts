@@ -1,0 +1,26 @@
+/** What `outages.ts` measures stays within what docs/operating.md says, in virtual time. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { FAULTS, Outage } from './outage.ts'
+import { SimulatedMachines } from './simulated-machines.ts'
+
+const SETTINGS = { 'offsets.topic.num.partitions': '3', 'offsets.topic.replication.factor': '3' }
+
+/** In seconds: where it led written and read, where it followed written, metadata changed. */
+const WITHIN: Readonly<Record<string, readonly [number, number, number, number]>> = {
+  'a process killed': [1, 1, 1, 1],
+  'the process of the active controller killed': [1, 1, 1, 1],
+  'the machine of the active controller cut off': [15, 15, 13, 4],
+  'a machine that does not reach the other nodes, while they reach it': [40, 1, 10, 2],
+  'a disk full': [10, 1, 20, 1],
+  'a disk that fails': [15, 1, 15, 1],
+}
+
+for (const [name, bounds] of Object.entries(WITHIN))
+  test(`${name}: what clients miss, they miss for no longer than is promised`, async () => {
+    const fault = FAULTS[name]
+    assert.ok(fault !== undefined)
+    const measured = Object.values(await new Outage(new SimulatedMachines(1, SETTINGS)).measure(fault))
+    for (const [index, { ms, afterEnd }] of measured.entries())
+      assert.ok((afterEnd ? fault.ms + ms : ms) <= (bounds[index] ?? 0) * 1000, JSON.stringify(measured))
+  })

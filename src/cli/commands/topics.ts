@@ -86,12 +86,21 @@ acknowledged, and may lead; offline those whose broker or folder is down.`,
             await existingTopic(client, name)
             const topic = await describeTopic(client, name)
             const configs = await describeConfigs(client, { type: 'topic', name })
-            const led = topic.partitions.filter(({ leader }) => leader >= 0)
-            const ask = (spec: 'earliest' | 'latest') =>
-              listOffsets(
-                client,
-                led.map(({ partition }) => ({ topic: name, partition, spec })),
+            const led = Map.groupBy(
+              topic.partitions.filter(({ leader }) => leader >= 0),
+              ({ leader }) => leader,
+            )
+            const ask = async (spec: 'earliest' | 'latest') => {
+              const asked = [...led.values()].map(list =>
+                whereReached(
+                  listOffsets(
+                    client,
+                    list.map(({ partition }) => ({ topic: name, partition, spec })),
+                  ),
+                ),
               )
+              return (await Promise.all(asked)).flat()
+            }
             const [first, end] = await Promise.all([ask('earliest'), ask('latest')])
             const partitions = topic.partitions.map(each => ({
               ...each,
@@ -200,6 +209,19 @@ interface CreateOptions {
   readonly config?: readonly string[]
   readonly ifNotExists?: boolean
   readonly dryRun?: boolean
+}
+
+const LEADER_WAIT_MS = 3000
+
+/** What a leader says; nothing where it is down, which is when one looks: all the rest is told. */
+function whereReached<T>(asked: Promise<readonly T[]>): Promise<readonly T[]> {
+  const nothing: readonly T[] = []
+  const known = asked.catch((error: unknown) => {
+    if (!(error instanceof ClientError)) throw error
+    return nothing
+  })
+  const late = new Promise<readonly T[]>(resolve => setTimeout(resolve, LEADER_WAIT_MS, nothing).unref())
+  return Promise.race([known, late])
 }
 
 interface AlterOptions {

@@ -1,6 +1,6 @@
 // Three nodes of ours in real processes, disturbed one way after the other while clients write and read:
 //
-//   node compat/cluster/faults.ts [--minutes 30] [--seed 1] [--rate 50] [--session 9000] [--only 'rolling|kill']
+//   npm run faults -- [--minutes 30] [--seed 1] [--rate 50] [--session 9000] [--only 'rolling|kill']
 //
 // Prints a line per fault, then how long each kind was felt and what the checker has counted. Exits with 1 when anything
 // that was acknowledged is lost, twice, or out of order. FAULTS_KEEP=1 leaves the folder with the nodes' logs.

@@ -1,6 +1,6 @@
 // How long a cluster of three machines does without what a fault takes from it, as a client sees it:
 //
-//   node compat/cluster/outages.ts [--only 'stopped|cut'] [--times 5] [--session 9000] [--real]
+//   npm run outages -- [--only 'stopped|cut'] [--times 5] [--session 9000] [--real]
 //
 // Three nodes, each broker and controller, partitions with three replicas and min.insync.replicas=2; the rest is as it is
 // by default. For each fault, of so many times the shortest and the longest time without a success of: writes with

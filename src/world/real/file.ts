@@ -10,7 +10,8 @@ export class RealFile implements File {
   readonly path: string
   /** That of its disk, where it is open for writing. */
   readonly #pace: DiskPace | undefined
-  #sends = 0
+  /** Who reads from the descriptor now, and must not find another file there. */
+  #readers = 0
   #closing: (() => void) | undefined
   #closed = false
 
@@ -29,17 +30,30 @@ export class RealFile implements File {
     })
   }
 
+  get isClosed(): boolean {
+    return this.#closed
+  }
+
   read(into: Uint8Array, position: number): Promise<number> {
     return new Promise((resolve, reject) => {
+      if (this.#closed) {
+        reject(new WorldError('EBADF', `read at ${position} of ${this.path}: it is closed`))
+        return
+      }
       let filled = 0
       const next = (): void => {
         fs.read(this.descriptor, into, filled, into.length - filled, position + filled, (error, count) => {
           filled += count
+          if (!error && count > 0 && filled < into.length) {
+            next()
+            return
+          }
+          this.release()
           if (error) reject(worldError(error, `read ${into.length} bytes at ${position} of ${this.path}`))
-          else if (count === 0 || filled === into.length) resolve(filled)
-          else next()
+          else resolve(filled)
         })
       }
+      this.hold()
       next()
     })
   }
@@ -121,18 +135,18 @@ export class RealFile implements File {
           else resolve()
         })
       }
-      if (this.#sends === 0) close()
+      if (this.#readers === 0) close()
       else this.#closing = close
     })
   }
 
   /** Keeps the descriptor open until `release`, though `close` be called. */
   hold(): void {
-    this.#sends++
+    this.#readers++
   }
 
   release(): void {
-    if (--this.#sends === 0) this.#closing?.()
+    if (--this.#readers === 0) this.#closing?.()
   }
 }
 

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -149,6 +151,86 @@ describe('sockets of the system', () => {
     server.destroy()
     await fromServer.closing.promise
     await fromClient.closing.promise
+    await close()
+  })
+
+  test('of many small ranges only a few are in memory for a reader that stops', async () => {
+    const { server, client, fromServer, close } = await pair(1 << 20)
+    client.pause()
+    const path = join(folder, 'many')
+    await writeFile(path, pattern(16_384, 9))
+    const file = await realDisk.open(path, { create: false, write: false })
+    const before = process.memoryUsage().arrayBuffers
+    const count = 2000
+    for (let range = 0; range < count; range++) {
+      server.write([Buffer.from('head')])
+      server.sendFile(file, 0, 16_384)
+    }
+    const held = process.memoryUsage().arrayBuffers - before
+    assert.ok(held < 4_000_000, `${held} bytes are held for a reader that stopped`)
+    client.resume()
+    await fromServer.until(count * 16_388)
+    const one = Buffer.concat([Buffer.from('head'), pattern(16_384, 9)])
+    const { bytes } = fromServer
+    for (let at = 0; at < bytes.length; at += one.length) assert.ok(bytes.subarray(at, at + one.length).equals(one))
+    await file.close()
+    server.destroy()
+    await fromServer.closing.promise
+    await close()
+  })
+
+  test('where connections cannot be moved, what waits for a reader goes on when he does', () => {
+    const path = join(folder, 'plain')
+    const count = 600
+    writeFileSync(path, pattern(16_384, 9))
+    // Another process, because without the system's calls the choice is made once for a process.
+    const script = `
+      import { realDisk } from ${JSON.stringify(join(import.meta.dirname, 'disk.ts'))}
+      import { realNetwork } from ${JSON.stringify(join(import.meta.dirname, 'network.ts'))}
+      const space = Buffer.alloc(1 << 20)
+      let size = 0
+      const sink = { space: () => space, received: count => (size += count), drained() {}, closed() {} }
+      const accepted = Promise.withResolvers()
+      const listener = await realNetwork.listen({ host: '127.0.0.1', port: 0 }, accepted.resolve)
+      const client = await realNetwork.connect(listener.address, 1000)
+      const server = await accepted.promise
+      server.attach(sink)
+      client.attach(sink)
+      client.pause()
+      const file = await realDisk.open(${JSON.stringify(path)}, { create: false, write: false })
+      for (let range = 0; range < ${count}; range++) {
+        server.write([Buffer.from('head')])
+        server.sendFile(file, 0, 16384)
+      }
+      let before
+      while (server.queuedBytes !== before) {
+        before = server.queuedBytes
+        await new Promise(resolve => setTimeout(resolve, 200))
+      }
+      client.resume()
+      while (size < ${count} * 16388) await new Promise(resolve => setTimeout(resolve, 10))
+      process.exit(7)`
+    const run = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      env: { ...process.env, TIDEMARK_NO_NATIVE: '1' },
+      encoding: 'utf8',
+      timeout: 60_000,
+    })
+    assert.equal(run.status, 7, run.stderr)
+  })
+
+  test('a file that was closed before it was to be sent breaks the connection, though its number is another’s', async () => {
+    const { server, fromServer, fromClient, close } = await pair()
+    const path = join(folder, 'closed')
+    await writeFile(path, pattern(40_000, 1))
+    const file = await realDisk.open(path, { create: false, write: false })
+    await file.close()
+    const other = await realDisk.open(path, { create: false, write: false })
+    server.sendFile(file, 0, 40_000)
+    assert.equal((await fromClient.closing.promise)?.code, 'EBADF')
+    await fromServer.closing.promise
+    assert.equal(fromServer.size, 0)
+    await assert.rejects(file.read(Buffer.alloc(1), 0), { code: 'EBADF' })
+    await other.close()
     await close()
   })
 

@@ -3,7 +3,7 @@ import { hostPort } from '#base/host-port.ts'
 import type { Millis } from '#base/units.ts'
 import { type Address, type Listener, type Network, type Socket, WorldError } from '../world.ts'
 import { worldError } from './errors.ts'
-import { plainHost, RealSocket } from './socket.ts'
+import { HIGH_WATER_MARK, plainHost, RealSocket } from './socket.ts'
 
 /** Connections that wait for `accept`; the system lowers it to what it allows. */
 const BACKLOG = 4096
@@ -12,7 +12,8 @@ export const realNetwork: Network = {
   listen(address, accept): Promise<Listener> {
     return new Promise((resolve, reject) => {
       // Paused, because nobody must read from a connection before its sink is known.
-      const server = net.createServer({ pauseOnConnect: true, noDelay: true }, accepted => {
+      const options = { pauseOnConnect: true, noDelay: true, highWaterMark: HIGH_WATER_MARK }
+      const server = net.createServer(options, accepted => {
         // One that was broken before it was accepted has no addresses and is nobody's.
         if (accepted.remoteAddress === undefined) accepted.destroy()
         else accept(new RealSocket(accepted))
@@ -31,7 +32,8 @@ export const realNetwork: Network = {
 
   connect(address, timeoutMs: Millis): Promise<Socket> {
     return new Promise((resolve, reject) => {
-      const socket = net.connect({ host: address.host, port: address.port, noDelay: true })
+      const options = { host: address.host, port: address.port, noDelay: true, highWaterMark: HIGH_WATER_MARK }
+      const socket = net.connect(options)
       socket.pause()
       const fail = (error: Error): void => {
         clearTimeout(timer)

@@ -1,12 +1,18 @@
 import net from 'node:net'
 import { assert } from '#base/assert.ts'
-import type { Address, File, Sink, Socket, WorldError } from '../world.ts'
+import { KiB } from '#base/units.ts'
+import { type Address, type File, type Sink, type Socket, WorldError } from '../world.ts'
 import { worldError } from './errors.ts'
 import { RealFile } from './file.ts'
 import { FileSend } from './file-send.ts'
 
 /** Bytes that leave in order: ready ones, or a range of a file. */
 type Queued = readonly Uint8Array[] | FileSend
+
+/** What is read from files at once for a reader that has not taken it; what comes on top stays in the files until it leaves. */
+const READ_BYTES_QUEUED_MAX = 64 * KiB
+/** The size that makes `drain` come whenever all has left, and not only after a large backlog. */
+export const HIGH_WATER_MARK = 1
 
 /** The part of Node's socket that has no public name: the connection itself, which another socket can be built on. */
 interface WithHandle {
@@ -87,8 +93,14 @@ export class RealSocket implements Socket {
   sendFile(file: File, position: number, size: number): void {
     if (this.#closed || this.#ending || size === 0) return
     assert(file instanceof RealFile, 'a socket of the system sends files of the system')
+    if (file.isClosed) {
+      // Its number may be another file's by now, and the answer is begun.
+      this.#socket.destroy(new WorldError('EBADF', `send ${file.path} from ${position}: it was closed meanwhile`))
+      return
+    }
     // A few bytes leave in one piece with what goes before them: the other side wakes once.
-    const bytes = this.#queue.length === 0 ? file.readNow(position, size) : undefined
+    const isNext = this.#queue.length === 0 && this.queuedBytes + size <= READ_BYTES_QUEUED_MAX
+    const bytes = isNext ? file.readNow(position, size) : undefined
     if (bytes !== undefined) {
       this.write([bytes])
       return
@@ -251,7 +263,6 @@ function socketAround(
   callback: (count: number) => boolean,
 ): net.Socket | undefined {
   if (process.env.TIDEMARK_NO_NATIVE === '1' || typeof handle.fd !== 'number') return undefined
-  // The size that makes `drain` come whenever all has left, and not only after a large backlog.
-  const options = { handle, onread: { buffer, callback }, highWaterMark: 1 }
+  const options = { handle, onread: { buffer, callback }, highWaterMark: HIGH_WATER_MARK }
   return new net.Socket(options as unknown as net.SocketConstructorOpts)
 }

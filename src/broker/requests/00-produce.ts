@@ -266,8 +266,9 @@ class Token implements ProduceToken {
   }
 
   settle(produced: Produced<ProduceToken>): void {
-    // Who lost the leadership answers at once, and the log goes on writing. Without acks nobody waits for it at all.
-    const isEarly = produced.error === 'NOT_LEADER_OR_FOLLOWER'
+    // Who lost the leadership answers at once, and the log goes on writing; one that fails refuses with the write before
+    // what may still be on its way to the disk. Without acks nobody waits for it at all.
+    const isEarly = produced.error === 'NOT_LEADER_OR_FOLLOWER' || produced.error === 'KAFKA_STORAGE_ERROR'
     if (this.#written !== undefined) {
       if (isEarly) this.#doneWhenWritten()
       else this.#done()

@@ -307,6 +307,58 @@ test('the log of an earlier topic of the same name is moved aside', async () => 
   await again.close()
 })
 
+for (const ends of ['is taken away by its owner', 'cannot be opened'] as const)
+  test(`a topic made anew while the log of the earlier one is still being opened waits until that ${ends}`, async () => {
+    const disk = new MemoryDisk()
+    const first = await LogFolders.open(options(disk, { paths: ['/a'] }))
+    await appendTo(await openPartition(first, 0), plainBatch(0, 3, 10, T0))
+    await first.close()
+    const clock = new ManualClock()
+    const folders = await LogFolders.open(options(disk, { paths: ['/a'], clock }))
+    const order: string[] = []
+    if (ends === 'cannot be opened')
+      disk.fault = (what, path) => (what === 'open' && path.endsWith('.log') ? 'EIO' : undefined)
+    const earlier = openPartition(folders, 0).then(
+      ({ log }) => {
+        order.push('earlier')
+        assert.equal(log.endOffset, 3)
+        // Its owner looks some turns later whether the topic is still there.
+        setImmediate(() => void folders.remove(log))
+      },
+      () => {
+        order.push('earlier')
+        disk.fault = () => undefined
+      },
+    )
+    const later = openPartition(folders, 0, TOPIC_B).then(opened => {
+      order.push('later')
+      return opened
+    })
+    await earlier
+    while (order.length < 2) {
+      await new Promise(resolve => setImmediate(resolve))
+      clock.advance(10)
+    }
+    const { log } = await later
+    assert.deepEqual(order, ['earlier', 'later'])
+    assert.equal(log.endOffset, 0, 'nothing of the earlier topic is in it')
+    await folders.close()
+  })
+
+test('a name whose log is never given up is said to be in use', async () => {
+  const clock = new ManualClock()
+  const folders = await LogFolders.open(options(new MemoryDisk(), { paths: ['/a'], clock }))
+  const [earlier, later] = [openPartition(folders, 0), openPartition(folders, 0, TOPIC_B)]
+  await earlier
+  const refused = assert.rejects(later, { name: 'StorageError', errno: 'EBUSY' })
+  for (let look = 0; look < 1100; look++) {
+    clock.advance(10)
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  await refused
+  await folders.close()
+})
+
 test('names of folders, as Kafka makes them', () => {
   assert.deepEqual(parsePartitionFolderName('my-topic.x-12'), { topic: 'my-topic.x', partition: 12, state: 'live' })
   const name = suffixedFolderName('t'.repeat(249), 3, 'delete', new Uint8Array(16))

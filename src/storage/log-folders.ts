@@ -50,6 +50,10 @@ export interface OpenedPartition {
   readonly directoryId: Uuid
 }
 
+/** How often it is looked whether the log of an earlier topic has left its name, and for how long. */
+const FREE_LOOK_MS: Millis = 10
+const FREE_MS_MAX: Millis = 10_000
+
 /** All log folders of a node. A folder whose disk fails goes offline; the others go on. */
 export class LogFolders {
   readonly #options: LogFoldersOptions
@@ -67,6 +71,8 @@ export class LogFolders {
   #failures = 0
   #progressAt: Millis
   #closed = false
+  /** By name: who opens it, and behind him who waits to. */
+  readonly #turns = new Map<string, Promise<void>>()
   #isRegistered = false
 
   private constructor(
@@ -232,13 +238,54 @@ export class LogFolders {
 
   /**
    * Opens a partition's log, and makes it where there is none. One that was left by an earlier topic of the same name is
-   * moved aside. Rejects with a StorageError when the disk does not take it.
+   * moved aside; one of an earlier topic that is still being opened is waited for, and for its owner to take it away. Rejects
+   * with a StorageError when the disk does not take it.
    */
   async open(wanted: OpenPartition): Promise<OpenedPartition> {
     assert(!this.#closed, 'closed folders open nothing')
-    const { topic, partition, topicId } = wanted
-    const name = partitionFolderName(topic, partition)
+    const name = partitionFolderName(wanted.topic, wanted.partition)
+    const opening = this.#openAfter(this.#turns.get(name), name, wanted)
+    const turn = opening.then(
+      () => {},
+      () => {},
+    )
+    this.#turns.set(name, turn)
+    try {
+      return await opening
+    } finally {
+      if (this.#turns.get(name) === turn) this.#turns.delete(name)
+    }
+  }
+
+  async #openAfter(before: Promise<void> | undefined, name: string, wanted: OpenPartition): Promise<OpenedPartition> {
+    if (before !== undefined) {
+      await before
+      await this.#free(name)
+    }
     await this.#leaving.gone(name)
+    return await this.#open(name, wanted)
+  }
+
+  /** When the log of an earlier topic has left the name. Its owner had to get it first, and to see that the topic is deleted. */
+  async #free(name: string): Promise<void> {
+    const { clock } = this.#options
+    const since = clock.monotonic()
+    for (;;) {
+      if (this.#closed) throw new StorageError('ECANCELED', name, 'the folders were closed meanwhile')
+      const home = this.#folders.find(({ logs }) => logs.has(name))
+      if (home === undefined) return
+      if (clock.monotonic() - since >= FREE_MS_MAX)
+        throw new StorageError(
+          'EBUSY',
+          `${home.path}/${name}`,
+          'the log of an earlier topic of the same name is still open',
+        )
+      await new Promise<void>(resolve => clock.after(FREE_LOOK_MS, resolve))
+    }
+  }
+
+  async #open(name: string, wanted: OpenPartition): Promise<OpenedPartition> {
+    const { topicId } = wanted
     let home = this.#folders.find(folder => folder.found.has(name))
     if (home !== undefined && !(await this.#isOurs(home, name, topicId))) home = undefined
     const fresh = home === undefined

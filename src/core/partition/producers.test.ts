@@ -59,3 +59,16 @@ test('a snapshot restores the batches that are remembered, and none above its of
   assert.equal(restored.check(batch(0, 5), 0).kind, 'new')
   assert.equal(restored.check(batch(0, 6), 0).kind, 'refused')
 })
+
+test('a repeat is known also while a batch of the same sequences and an older epoch is on its way to the log', () => {
+  const states = new ProducerStates()
+  states.admit(batch(0, 0), 0)
+  assert.equal(states.check(batch(1, 0, 1, 1), 0).kind, 'new')
+  states.admit(batch(1, 0, 1, 1), 0)
+  assert.deepEqual(states.check(batch(0, 0, 1, 1), 0), {
+    kind: 'duplicate',
+    firstOffset: 1,
+    lastOffset: 1,
+    timestamp: 1000,
+  })
+})

@@ -106,8 +106,8 @@ export class ProducerStates {
     if (newest === undefined || newest.epoch !== epoch) {
       return NEW // only markers were written in this epoch, or nothing is left of it
     }
-    const known = find(producer.pending, first, last) ?? find(producer.batches, first, last)
-    if (known !== undefined && known.epoch === epoch) {
+    const known = find(producer.pending, epoch, first, last) ?? find(producer.batches, epoch, first, last)
+    if (known !== undefined) {
       return {
         kind: 'duplicate',
         firstOffset: known.firstOffset,
@@ -230,8 +230,8 @@ function outOfOrder(id: ProducerId, first: number, why: string): ProducerVerdict
   }
 }
 
-function find(batches: readonly Batch[], first: number, last: number): Batch | undefined {
-  return batches.find(batch => batch.firstSequence === first && batch.lastSequence === last)
+function find(batches: readonly Batch[], epoch: Epoch, first: number, last: number): Batch | undefined {
+  return batches.find(batch => batch.epoch === epoch && batch.firstSequence === first && batch.lastSequence === last)
 }
 
 function remember(producer: Producer, batch: Batch): void {

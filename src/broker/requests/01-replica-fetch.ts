@@ -1,5 +1,6 @@
 import type { Millis, NodeId } from '#base/units.ts'
 import { ZERO_UUID } from '#base/uuid.ts'
+import { divergence } from '#core/partition/divergence.ts'
 import type { FetchContext, FetchedPartition } from '#core/session/fetch-sessions.ts'
 import type { FileRange } from '#network/connection.ts'
 import type { Answer, Call } from '#network/service.ts'
@@ -185,12 +186,12 @@ export class ReplicaFetchCall implements PlacesListener {
     const { fetchOffset, lastFetchedEpoch } = asked
     if (fetchOffset < log.startOffset || fetchOffset > log.endOffset) {
       // Where another history is the reason, the follower is told which, so that it cuts no more than it has to.
-      const diverging = fetchOffset < log.startOffset ? undefined : divergence(asked, partition)
+      const diverging = fetchOffset < log.startOffset ? undefined : divergence(log, fetchOffset, lastFetchedEpoch)
       if (typeof diverging === 'object') return { ...NOTHING, partition, divergingEpoch: diverging }
       return { ...NOTHING, partition, error: 'OFFSET_OUT_OF_RANGE' }
     }
     if (isFirst && lastFetchedEpoch >= 0) {
-      const diverging = divergence(asked, partition)
+      const diverging = divergence(log, fetchOffset, lastFetchedEpoch)
       if (diverging === 'unknown') return { ...NOTHING, partition, error: 'OFFSET_OUT_OF_RANGE' }
       if (diverging !== undefined) return { ...NOTHING, partition, divergingEpoch: diverging }
     }
@@ -304,18 +305,6 @@ export class ReplicaFetchCall implements PlacesListener {
 }
 
 const NOTHING: Look = { partition: undefined, error: undefined, range: undefined, divergingEpoch: undefined }
-
-/** Where the leader's log has another history than the follower's; 'unknown' where its epochs do not say. */
-function divergence(
-  { fetchOffset, lastFetchedEpoch }: FetchedPartition,
-  { log }: Partition,
-): { readonly epoch: number; readonly endOffset: number } | 'unknown' | undefined {
-  if (lastFetchedEpoch < 0) return undefined
-  const known = log.endOffsetForEpoch(lastFetchedEpoch)
-  if (known === undefined) return 'unknown'
-  if (known.leaderEpoch === lastFetchedEpoch && known.endOffset >= fetchOffset) return undefined
-  return { epoch: known.leaderEpoch, endOffset: known.endOffset }
-}
 
 function hasNews(asked: FetchedPartition, { partition, error, range, divergingEpoch }: Look): boolean {
   if (partition === undefined || error !== undefined || range !== undefined || divergingEpoch !== undefined) return true

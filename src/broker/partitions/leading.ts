@@ -17,8 +17,6 @@ export interface Leadership {
 
 /** A partition that is led here, in one epoch: drives core's leader over the replica. */
 export class Leading {
-  /** Where the log ended when this broker began to lead. */
-  readonly epochStart: Offset
   readonly #partition: Partition
   readonly #replica: Replica
   readonly #around: PartitionSurroundings
@@ -32,13 +30,13 @@ export class Leading {
     this.#wake = new Wake(around, this)
     const { endOffset, nextOffset, failure } = replica.log
     // Appends of the epoch before may be under way, and come to the log unless it fails.
-    this.epochStart = failure === undefined ? nextOffset : endOffset
+    const epochStart = failure === undefined ? nextOffset : endOffset
     const { nodeId, lagTimeMaxMs, eligibleEpoch, clock } = around
     this.#leader = new PartitionLeader({
       ...leadership,
       nodeId,
       endOffset,
-      nextOffset: this.epochStart,
+      nextOffset: epochStart,
       highWatermark: Math.min(replica.highWatermark, endOffset),
       producers: replica.producers,
       lagTimeMaxMs,
@@ -49,6 +47,11 @@ export class Leading {
 
   get nextOffset(): Offset {
     return this.#leader.nextOffset
+  }
+
+  /** Where the log ended when this broker began to lead; less where what was under way then did not come to it. */
+  get epochStart(): Offset {
+    return this.#leader.replicas.epochStart
   }
 
   get replicas(): InSyncReplicas {

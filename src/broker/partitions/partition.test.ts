@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { IsrProposal } from '#core/partition/in-sync-replicas.ts'
 import type { Produced } from '#core/partition/leader.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
 import { Log } from '#storage/log.ts'
@@ -7,13 +8,13 @@ import { LOG_CONFIG_DEFAULT } from '#storage/log-config.ts'
 import { MemoryDisk } from '#storage/testing/memory-disk.ts'
 import { LinesLogger, ManualClock, plainBatch } from '#storage/testing/rig.ts'
 import { WorldError } from '#world/world.ts'
-import { Partition, type ProduceToken } from './partition.ts'
+import { type Assignment, Partition, type ProduceToken } from './partition.ts'
 import { assigned, surroundings } from './testing/surroundings.ts'
 
 const TIME = 1_700_000_000_000
 const TERMS = { minInSync: 1 }
 
-async function openPartition() {
+async function openPartition(place: Partial<Assignment> = {}) {
   const producers = new ProducerStates()
   const fold = {
     restore: producers.restore.bind(producers),
@@ -36,13 +37,15 @@ async function openPartition() {
     clean: true,
     startOffset: 0,
   })
-  const partition = new Partition('id', 'topic', 0, log, producers, 0, surroundings(clock, new LinesLogger()))
-  partition.become(assigned(0), TERMS)
+  const proposals: IsrProposal[] = []
+  const around = surroundings(clock, new LinesLogger(), { alterIsr: (_, proposal) => void proposals.push(proposal) })
+  const partition = new Partition('id', 'topic', 0, log, producers, 0, around)
+  partition.become(assigned(0, place), TERMS)
   const produce = (baseSequence: number): Promise<Produced<ProduceToken>> => {
     const batch = plainBatch(0, 1, 500_000, TIME, { producerId: 7, producerEpoch: 0, baseSequence })
     return new Promise(resolve => partition.produce(batch, 0, batch.length, -1, { settle: resolve }))
   }
-  return { disk, clock, log, partition, produce }
+  return { disk, clock, log, partition, produce, proposals }
 }
 
 test('while a log is mended a producer hears that the disk failed, not that its sequence is wrong', async () => {
@@ -123,4 +126,17 @@ test('an epoch that begins while a write fails takes the place of what did not c
   await log.flush()
   const taken = await produce(0)
   assert.deepEqual([taken.error, taken.baseOffset, partition.highWatermark], [undefined, 0, 1])
+})
+
+test('who leads from behind a write that failed knows the high watermark: what is not there is not waited for', async () => {
+  const { disk, log, partition, produce } = await openPartition()
+  const letGo = holdWrites(disk)
+  const before = produce(0)
+  partition.become(assigned(1, { leader: -1 }), TERMS)
+  partition.become(assigned(2), TERMS)
+  await before
+  assert.equal(partition.knowsHighWatermark, false)
+  letGo('EIO')
+  await log.flush().catch(() => undefined)
+  assert.equal(partition.knowsHighWatermark, true)
 })

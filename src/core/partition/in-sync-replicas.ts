@@ -117,6 +117,10 @@ export class InSyncReplicas {
     return this.#isr
   }
 
+  get epochStart(): Offset {
+    return this.#epochStart
+  }
+
   get partitionEpoch(): Epoch {
     return this.#partitionEpoch
   }

@@ -70,6 +70,8 @@ export class Leading {
 
   step(event: LeaderEvent<ProduceToken>): void {
     this.#perform(this.#leader.step(event, this.#around.clock.monotonic()))
+    // An answer of the controller, as much as a write, may leave somebody behind whom nothing else brings to mind again.
+    if (!this.#wake.isSet) this.#plan()
   }
 
   produce(buffer: Buffer, at: number, size: number, acks: -1 | 0 | 1, token: ProduceToken): void {

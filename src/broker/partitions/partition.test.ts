@@ -140,3 +140,26 @@ test('who leads from behind a write that failed knows the high watermark: what i
   await log.flush().catch(() => undefined)
   assert.equal(partition.knowsHighWatermark, true)
 })
+
+test('a follower that stays behind after it was let in is put out in time, though nothing is written meanwhile', async () => {
+  const { clock, partition, proposals } = await openPartition({ replicas: [1, 2], isr: [1] })
+  const batch = plainBatch(0, 1, 100, TIME)
+  const acks1 = () =>
+    new Promise<Produced<ProduceToken>>(resolve => partition.produce(batch, 0, batch.length, 1, { settle: resolve }))
+  await acks1()
+  partition.followerFetched(2, 1, 0, 100)
+  await acks1()
+  const [join] = proposals as [IsrProposal]
+  assert.deepEqual(
+    join.isr.map(({ brokerId }) => brokerId),
+    [1, 2],
+  )
+  clock.advance(29_000)
+  partition.isrAnswered(join, { kind: 'accepted', isr: [1, 2], leaderEpoch: 0, partitionEpoch: 1 })
+  clock.advance(30_001)
+  assert.equal(proposals.length, 2)
+  assert.deepEqual(
+    proposals[1]?.isr.map(({ brokerId }) => brokerId),
+    [1],
+  )
+})

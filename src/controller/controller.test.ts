@@ -265,14 +265,6 @@ test('a folder of another quorum or with an unreadable vote is refused with its 
   await assert.rejects(startController(world, folder), QuorumStateError)
 })
 
-test('nothing is written while nothing happens', async t => {
-  const folder = await folderFor(t)
-  const { controller } = await running(t, folder)
-  const { nextOffset } = controller
-  await new Promise(resolve => setTimeout(resolve, 1200))
-  assert.equal(controller.nextOffset, nextOffset)
-})
-
 test('the log folds to the same metadata as the controller has', async t => {
   const folder = await folderFor(t)
   const { controller, client } = await running(t, folder)

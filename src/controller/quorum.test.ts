@@ -43,6 +43,20 @@ test('three new nodes of a fixed list found one cluster, elect one of them and a
   })
 })
 
+test('nothing is written while nothing happens', async () => {
+  await simulated(1, async (rig, simulation) => {
+    rig.addStatic(3)
+    await rig.startAll()
+    const active = await rig.active()
+    await rig.until(() => active.image?.controllers.size === 3, 'all have registered')
+    await rig.caughtUp()
+    const { nextOffset, epoch } = active
+    await simulation.wait(600_000)
+    assert.deepEqual([active.isActive, active.epoch, active.nextOffset], [true, epoch, nextOffset])
+    await rig.stopAll()
+  })
+})
+
 test('a leader that dies is followed by another without a reload, and comes back as a follower', async () => {
   await simulated(2, async (rig, simulation) => {
     rig.addStatic(3)

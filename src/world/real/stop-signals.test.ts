@@ -6,48 +6,57 @@ import { fileURLToPath } from 'node:url'
 
 const FILE = fileURLToPath(new URL('./stop-signals.ts', import.meta.url))
 
-/** A process that takes two seconds to stop and says how often it was told to. */
+/** A process that sends itself more signals when it is told to stop, and stops once it has heard them all, or never. */
 const SLOW = `
 import { onStopSignal } from ${JSON.stringify(FILE)}
+const [then, ...others] = process.argv.slice(1)
 const alive = setInterval(() => {}, 1000)
+let heard = 0
+const signalAll = () => others.forEach(signal => process.kill(process.pid, signal))
 onStopSignal(() => {
   process.stdout.write('stopping\\n')
-  setTimeout(() => { clearInterval(alive); process.stdout.write('stopped\\n') }, 2000)
+  if (then === 'stop') signalAll()
+  else setTimeout(signalAll, 1100)
 })
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'])
+  process.on(signal, () => {
+    heard++
+    if (then !== 'stop' || heard <= others.length) return
+    clearInterval(alive)
+    process.stdout.write('stopped\\n')
+  })
 process.stdout.write('ready\\n')
 `
 
-async function slow(t: TestContext) {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', SLOW], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const gone = once(child, 'exit')
+/** Signals such a process; how it ended, and what it said. */
+async function signalled(
+  t: TestContext,
+  first: NodeJS.Signals,
+  then: 'stop' | 'go on',
+  others: readonly NodeJS.Signals[],
+) {
+  const args = ['--input-type=module', '-e', SLOW, then, ...others]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const gone = once(child, 'close')
   t.after(() => child.kill('SIGKILL'))
   let text = ''
   child.stdout.on('data', chunk => (text += chunk))
-  const has = async (word: string) => {
-    while (!text.includes(word)) await once(child.stdout, 'data')
-  }
-  await has('ready')
-  return { child, gone, has, text: () => text }
+  while (!text.includes('ready')) await once(child.stdout, 'data')
+  child.kill(first)
+  await gone
+  return { exitCode: child.exitCode, text }
 }
 
-for (const signals of [['SIGTERM', 'SIGTERM'], ['SIGINT', 'SIGINT'], ['SIGHUP'], ['SIGTERM', 'SIGHUP']] as const)
-  test(`${signals.join(' and ')} within a moment ask for one clean stop`, async t => {
-    const { child, gone, has, text } = await slow(t)
-    child.kill(signals[0])
-    await has('stopping')
-    for (const signal of signals.slice(1)) child.kill(signal)
-    await gone
-    assert.equal(child.exitCode, 0)
-    assert.equal(text(), 'ready\nstopping\nstopped\n')
+for (const [first, ...others] of [
+  ['SIGTERM', 'SIGTERM'],
+  ['SIGINT', 'SIGINT'],
+  ['SIGHUP'],
+  ['SIGTERM', 'SIGHUP'],
+] as const)
+  test(`${[first, ...others].join(' and ')} within a moment ask for one clean stop`, async t => {
+    assert.deepEqual(await signalled(t, first, 'stop', others), { exitCode: 0, text: 'ready\nstopping\nstopped\n' })
   })
 
 test('who asks again later has the process end at once', async t => {
-  const { child, gone, has, text } = await slow(t)
-  child.kill('SIGTERM')
-  await has('stopping')
-  await new Promise(resolve => setTimeout(resolve, 1200))
-  child.kill('SIGTERM')
-  await gone
-  assert.equal(child.exitCode, 130)
-  assert.equal(text(), 'ready\nstopping\n')
+  assert.deepEqual(await signalled(t, 'SIGTERM', 'go on', ['SIGTERM']), { exitCode: 130, text: 'ready\nstopping\n' })
 })

@@ -40,7 +40,7 @@ export const LOG_CONFIGS: readonly ConfigDefinition[] = [
   list(
     'log.cleanup.policy',
     'delete',
-    'What happens to old records: `delete` by the retention limits, `compact` to the newest of each key, or both.',
+    'What happens to old records: `delete` by the retention limits, `compact` to the newest of each key (not yet: every record is kept), or both.',
     listOf('compact', 'delete'),
     clusterWide,
     works,

@@ -45,7 +45,7 @@ export const TOPIC_CONFIGS: ConfigTable = tableOf(
     list(
       'cleanup.policy',
       'delete',
-      'What happens to old records: `delete` drops whole segments beyond the retention limits, `compact` keeps the newest record of each key; both may be given. An empty list keeps everything.',
+      'What happens to old records: `delete` drops whole segments beyond the retention limits, `compact` is to keep the newest record of each key, and as long as there is no compaction keeps every record; both may be given. An empty list keeps everything.',
       listOf('compact', 'delete'),
       standsFor('log.cleanup.policy'),
       works,

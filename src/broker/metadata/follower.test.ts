@@ -115,6 +115,25 @@ followerTest(
   },
 )
 
+followerTest('a setting or a broker that a snapshot does not have any more is a change like others', async rig => {
+  const topic = rig.topic('kept')
+  const minIsr = { resourceType: 2, resourceName: 'kept', name: 'min.insync.replicas', value: '1' }
+  rig.append([
+    topic,
+    metadataRecord('Config', METADATA_VERSION, minIsr),
+    metadataRecord('RegisterBroker', METADATA_VERSION, { brokerId: 9, brokerEpoch: 2 }),
+  ])
+  await rig.simulation.wait(1000)
+  rig.changes.length = 0
+  rig.snapshot = { endOffset: 10, bytes: batchOf([topic], 0) }
+  rig.nextOffset = 10
+  rig.append([rig.topic('later')])
+  await rig.simulation.wait(2000)
+  const [change] = rig.changes
+  assert.deepEqual([...(change?.configs.values() ?? [])], [{ type: 2, name: 'kept' }])
+  assert.deepEqual([...(change?.brokers ?? [])], [9])
+})
+
 followerTest('nobody waits for ever for a follower that stops', async rig => {
   const never = rig.follower.when(() => false)
   rig.follower.stop()

@@ -254,17 +254,12 @@ export class MetadataFollower {
       if (partition.unalignedRecords.length === 0) return
     }
     const snapshot = Buffer.concat(parts)
-    const before = this.#image
     const image = new MetadataImage({ deltas: true })
     for (const at of batchesOf(snapshot)) foldBatch(image, snapshot, at, { offset: endOffset - 1 })
+    image.replaces(this.#image)
     this.#image = image
     this.#fetchOffset = endOffset
     this.#lastEpoch = epoch
-    const delta = image.takeDelta()
-    if (delta !== undefined) {
-      for (const topic of before.topics.values()) if (image.topic(topic.id) === undefined) delta.topicDeleted(topic)
-      await this.#options.changed(delta)
-    }
     await this.#act()
   }
 }

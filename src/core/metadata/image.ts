@@ -179,6 +179,19 @@ export class MetadataImage {
     return delta
   }
 
+  /** It was read anew in place of another: what that had and this has not is a change as well. */
+  replaces(before: MetadataImage): void {
+    const delta = this.#changes()
+    if (delta === undefined) return
+    for (const topic of before.topics.values()) if (!this.#topics.has(topic.id)) delta.topicDeleted(topic)
+    for (const { type, name } of before.configs()) delta.configs.set(configResourceKey(type, name), { type, name })
+    for (const id of before.brokers.keys()) delta.brokers.add(id)
+    for (const id of before.controllers.keys()) delta.controllers.add(id)
+    delta.features = true
+    delta.quotas = true
+    delta.security = true
+  }
+
   /** The records that make this image out of an empty one, in Kafka's order of a snapshot. */
   snapshotRecords(): Iterable<MetadataRecord> {
     return snapshotRecords(this)

@@ -46,7 +46,7 @@ export class LogFolder {
   readonly bootMark: BootMark | undefined
   readonly #ownMark: BootMarkFile
   #directoryId: Uuid
-  online = true
+  #online = true
   /** Names of partitions' folders that were found at the start and not opened yet. */
   readonly found: Set<string>
   /** What lay in the folder before this start made it its own; undefined for one that was its own already. */
@@ -131,6 +131,15 @@ export class LogFolder {
 
   get directoryId(): Uuid {
     return this.#directoryId
+  }
+
+  get online(): boolean {
+    return this.#online
+  }
+
+  /** Nothing new is put here, and nothing written down any more. */
+  giveUp(): void {
+    this.#online = false
   }
 
   /** The broker epoch of the life before, undefined where something that it had written may be missing. */

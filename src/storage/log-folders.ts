@@ -175,6 +175,11 @@ export class LogFolders {
     return this.#folders.filter(folder => folder.online).map(folder => folder.directoryId)
   }
 
+  /** A folder that refuses writes for long is offline until the next start: what is new goes elsewhere. */
+  giveUp(directoryId: Uuid): void {
+    this.#folders.find(folder => folder.directoryId === directoryId)?.giveUp()
+  }
+
   /** The broker epoch of the life before, if nothing of what it had written is lost in any folder, else -1 (KIP-966). */
   get previousBrokerEpoch(): number {
     if (this.#failed.length > 0) return -1

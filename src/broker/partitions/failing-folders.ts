@@ -59,6 +59,7 @@ export class FailingFolders {
       this.#since.set(directory, since)
       if (now - since < patienceMs || this.#givenUp.has(directory)) continue
       this.#givenUp.add(directory)
+      this.#folders.giveUp(directory)
       const folder = this.#folders.folders.find(each => each.directoryId === directory)?.path
       this.#log.error(
         { folder, failedMs: now - since },

@@ -1,5 +1,5 @@
 import type { Epoch, NodeId, Offset } from '#base/units.ts'
-import type { InSyncReplicas } from '#core/partition/in-sync-replicas.ts'
+import type { InSyncReplicas, IsrProposal } from '#core/partition/in-sync-replicas.ts'
 import { type LeaderEffect, type LeaderEvent, PartitionLeader } from '#core/partition/leader.ts'
 import type { StorageError } from '#storage/storage-error.ts'
 import type { Partition, ProduceToken } from './partition.ts'
@@ -12,6 +12,8 @@ export interface Leadership {
   readonly partitionEpoch: Epoch
   readonly replicas: readonly NodeId[]
   readonly isr: readonly NodeId[]
+  /** Asked of the controller in this epoch, when this broker led in it before. */
+  readonly pending?: IsrProposal | undefined
   readonly minInSync: number
 }
 
@@ -60,6 +62,8 @@ export class Leading {
 
   begin(): void {
     this.#replica.moveHighWatermark(this.#leader.highWatermark)
+    const { pending } = this.#leader.replicas
+    if (pending !== undefined) this.#around.alterIsr(this.#partition, pending)
     this.#plan()
   }
 

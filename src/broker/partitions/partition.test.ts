@@ -163,3 +163,37 @@ test('a follower that stays behind after it was let in is put out in time, thoug
     [1],
   )
 })
+
+test('who leads an epoch once more waits for whom it had asked to let in', async () => {
+  const { partition, proposals } = await openPartition({ replicas: [1, 2, 3], isr: [1, 2] })
+  const fetched = (replica: number, offset: number) => partition.followerFetched(replica, offset, 0, 100)
+  fetched(2, 0)
+  fetched(3, 0)
+  const [join] = proposals
+  // Its disk was full for a while; the controller may have let the third in, and has not told yet.
+  partition.become(assigned(0, { leader: -1, replicas: [1, 2, 3], isr: [1, 2] }), TERMS)
+  partition.become(assigned(0, { replicas: [1, 2, 3], isr: [1, 2] }), TERMS)
+  assert.deepEqual(proposals, [join, join])
+  const batch = plainBatch(0, 1, 100, TIME)
+  const produced = new Promise<Produced<ProduceToken>>(resolve =>
+    partition.produce(batch, 0, batch.length, -1, { settle: resolve }),
+  )
+  await partition.written
+  fetched(2, 1)
+  assert.equal(partition.highWatermark, 0)
+  fetched(3, 1)
+  assert.deepEqual([(await produced).error, partition.highWatermark], [undefined, 1])
+})
+
+test('who leads an epoch once more knows what the controller told it of who is in sync', async () => {
+  const { partition, proposals } = await openPartition({ replicas: [1, 2], isr: [1] })
+  partition.followerFetched(2, 0, 0, 100)
+  const [join] = proposals as [IsrProposal]
+  partition.isrAnswered(join, { kind: 'accepted', isr: [1, 2], leaderEpoch: 0, partitionEpoch: 1 })
+  partition.become(assigned(0, { leader: -1, replicas: [1, 2] }), TERMS)
+  partition.become(assigned(0, { replicas: [1, 2] }), TERMS)
+  assert.deepEqual(partition.inSync, [1, 2])
+  // In another epoch only the metadata counts.
+  partition.become(assigned(1, { replicas: [1, 2] }), TERMS)
+  assert.deepEqual(partition.inSync, [1])
+})

@@ -1,7 +1,13 @@
 import type { Epoch, NodeId, Offset } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { FetchPosition, FollowerEvent } from '#core/partition/follower.ts'
-import type { FetchContact, FollowerState, IsrAnswer, IsrProposal } from '#core/partition/in-sync-replicas.ts'
+import type {
+  FetchContact,
+  FollowerState,
+  InSyncReplicas,
+  IsrAnswer,
+  IsrProposal,
+} from '#core/partition/in-sync-replicas.ts'
 import type { Produced } from '#core/partition/leader.ts'
 import type { ProducerStates } from '#core/partition/producers.ts'
 import type { Log } from '#storage/log.ts'
@@ -52,6 +58,8 @@ export class Partition implements ReplicaOwner {
   #following: Following | undefined
   #leaderId: NodeId = -1
   #leaderEpoch: Epoch = -1
+  /** Who was in sync as this broker knew it when it led in the present epoch, which it may do once more. */
+  #ledBefore: InSyncReplicas | undefined
   /** As the metadata has it; a leader knows better. */
   #isInSync = false
   /** What comes after a cut of the log. */
@@ -163,10 +171,12 @@ export class Partition implements ReplicaOwner {
     before?.end()
     this.#following?.end()
     this.#following = undefined
+    const known = this.#leaderEpoch === epoch ? this.#ledBefore?.known(isr, partitionEpoch) : undefined
+    this.#ledBefore = undefined
     this.#leaderId = this.#around.nodeId
     this.#leaderEpoch = epoch
     this.#replica.beginEpoch(epoch)
-    const leadership = { epoch, partitionEpoch, replicas, isr, minInSync }
+    const leadership = { epoch, replicas, minInSync, ...(known ?? { isr, partitionEpoch }) }
     this.#leading = new Leading(this, this.#replica, this.#around, leadership)
     this.#leading.begin()
     // Who waits believes in the epoch before.
@@ -180,6 +190,8 @@ export class Partition implements ReplicaOwner {
     this.#leading = undefined
     this.#following?.end()
     this.#following = undefined
+    if (epoch !== this.#leaderEpoch) this.#ledBefore = undefined
+    else if (led !== undefined) this.#ledBefore = led.replicas
     this.#leaderId = leaderId
     this.#leaderEpoch = epoch
     if (leaderId >= 0) {

@@ -58,12 +58,17 @@ interface Follower {
   letInAt: Millis
 }
 
-export interface InSyncOptions {
+/** What the controller has committed, as far as it is known, and what it was asked for since. */
+export interface IsrKnown {
+  readonly isr: readonly NodeId[]
+  readonly partitionEpoch: Epoch
+  readonly pending?: IsrProposal | undefined
+}
+
+export interface InSyncOptions extends IsrKnown {
   readonly nodeId: NodeId
   readonly epoch: Epoch
   readonly replicas: readonly NodeId[]
-  readonly isr: readonly NodeId[]
-  readonly partitionEpoch: Epoch
   readonly minInSync: number
   readonly lagTimeMaxMs: Millis
   readonly eligibleEpoch: (id: NodeId) => number | undefined
@@ -105,6 +110,7 @@ export class InSyncReplicas {
     this.minInSync = options.minInSync
     this.#isr = options.isr
     this.#partitionEpoch = options.partitionEpoch
+    this.#pending = options.pending
     this.#setReplicas(options.replicas)
     for (const follower of this.#followers) {
       // Who is in sync gets the time that anybody has, counted from now on.
@@ -123,6 +129,17 @@ export class InSyncReplicas {
 
   get partitionEpoch(): Epoch {
     return this.#partitionEpoch
+  }
+
+  /** Asked for, and not answered for certain. */
+  get pending(): IsrProposal | undefined {
+    return this.#pending
+  }
+
+  /** What is known, here or by this later word of the metadata: for a leader that begins in the same epoch once more. */
+  known(isr: readonly NodeId[], partitionEpoch: Epoch): IsrKnown {
+    if (partitionEpoch > this.#partitionEpoch) return { isr, partitionEpoch }
+    return { isr: this.#isr, partitionEpoch: this.#partitionEpoch, pending: this.#pending }
   }
 
   get followers(): readonly FollowerState[] {

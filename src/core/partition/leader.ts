@@ -95,6 +95,8 @@ export interface LeaderOptions {
   readonly replicas: readonly NodeId[]
   readonly isr: readonly NodeId[]
   readonly partitionEpoch: Epoch
+  /** Asked of the controller when this replica led in this epoch before. */
+  readonly pending?: IsrProposal | undefined
   /** `min.insync.replicas`. */
   readonly minInSync: number
   readonly producers: ProducerStates

@@ -13,6 +13,26 @@ test('the first write on the loop that waits is the last one there for a while',
   assert.ok(pace.isBrisk(409), 'fifty times as long')
 })
 
+test('writes that wait a little, one after another, leave the loop as well; now and then they may', () => {
+  const steady = new DiskPace()
+  let now = 0
+  let lostMs = 0
+  while (now < 10_000) {
+    if (steady.isBrisk(now)) {
+      steady.wroteOnLoop(now, now + 2)
+      lostMs += 2
+    }
+    now += 2
+  }
+  assert.ok(lostMs < 300, `${lostMs} of 10000 ms were lost`)
+
+  const rare = new DiskPace()
+  for (now = 0; now < 10_000; now += 50) {
+    assert.ok(rare.isBrisk(now))
+    rare.wroteOnLoop(now, now + 3)
+  }
+})
+
 test('a write on the pool that does not return keeps others off the loop, and so does one that was slow', () => {
   const pace = new DiskPace()
   const stuck = pace.tripBegins(100)

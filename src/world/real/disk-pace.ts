@@ -2,9 +2,14 @@ import type { Millis } from '#base/units.ts'
 
 /** A write on the loop that takes longer has waited for something. */
 const ON_LOOP_MS_MAX: Millis = 5
+/** What filling the page cache may take; every write that takes longer costs the loop the rest. */
+const FILL_MS: Millis = 0.2
+/** So much may be lost in short waits, as a part of the time that goes by and at once. */
+const LOSS_SHARE = 0.1
+const LOSS_MS_MAX: Millis = 10
 /** The same on the thread pool, where the trip and other work are part of it. */
 const IN_POOL_MS_MAX: Millis = 50
-/** After one that waited, for so many times as long as it took nothing more is written on the loop: it loses 2 % at most. */
+/** After that, for so many times as long as was lost nothing more is written on the loop: it loses 2 % at most. */
 const DISTRUST = 50
 const DISTRUST_MS_MAX: Millis = 60_000
 
@@ -20,6 +25,9 @@ interface Trip {
  */
 export class DiskPace {
   #distrustedUntil: Millis = Number.NEGATIVE_INFINITY
+  /** What short waits have cost the loop of late. */
+  #lostMs: Millis = 0
+  #wroteAt: Millis = 0
   /** Writes under way on the pool, oldest first. */
   readonly #trips = new Set<Trip>()
 
@@ -31,7 +39,15 @@ export class DiskPace {
   }
 
   wroteOnLoop(since: Millis, now: Millis): void {
-    if (now - since > ON_LOOP_MS_MAX) this.#distrust(since, now)
+    const tookMs = now - since
+    const regainedMs = LOSS_SHARE * (since - this.#wroteAt)
+    this.#wroteAt = now
+    this.#lostMs = Math.max(0, this.#lostMs - regainedMs) + Math.max(0, tookMs - FILL_MS)
+    if (tookMs > ON_LOOP_MS_MAX) this.#distrust(tookMs, now)
+    else if (this.#lostMs > LOSS_MS_MAX) {
+      this.#distrust(this.#lostMs, now)
+      this.#lostMs = 0
+    }
   }
 
   /** A write goes to the pool; what is returned is to be given to `tripEnds`. */
@@ -43,11 +59,11 @@ export class DiskPace {
 
   tripEnds(trip: Trip, now: Millis): void {
     this.#trips.delete(trip)
-    if (now - trip.since > IN_POOL_MS_MAX) this.#distrust(trip.since, now)
+    if (now - trip.since > IN_POOL_MS_MAX) this.#distrust(now - trip.since, now)
   }
 
-  #distrust(since: Millis, now: Millis): void {
-    this.#distrustedUntil = Math.max(this.#distrustedUntil, now + Math.min(DISTRUST * (now - since), DISTRUST_MS_MAX))
+  #distrust(lostMs: Millis, now: Millis): void {
+    this.#distrustedUntil = Math.max(this.#distrustedUntil, now + Math.min(DISTRUST * lostMs, DISTRUST_MS_MAX))
   }
 }
 

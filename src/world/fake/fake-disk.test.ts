@@ -45,6 +45,14 @@ describe('the disk of the simulation', () => {
         node.disk.faults.capacity = 1000
         node.disk.faults.writeFails = 1
         assert.throws(() => file.writeNow([Buffer.from('xyz')], 6), { code: 'EIO' })
+        node.disk.faults.writeFails = 0
+        node.disk.faults.writesNow = 0
+        const sizes = new Set<number>()
+        for (let count = 0; count < 100; count++) {
+          assert.ok(!file.writeNow([Buffer.from('xyz')], 6))
+          sizes.add(await file.size())
+        }
+        assert.ok(sizes.has(8), 'a part may have been taken')
       })(),
     )
   })

@@ -274,11 +274,15 @@ export class FakeDisk {
     })
   }
 
-  /** Does it at once, or not at all and returns false; fails by throwing. */
+  /** Does it at once, or in part if at all and returns false; fails by throwing. */
   performNow({ event, path, size }: Operation, run: () => void, failed: () => void): boolean {
     const { random, trace } = this.#host
     const { hangs, writesNow, writeFails } = this.faults
-    if (hangs || !random.chance(writesNow)) return false
+    if (hangs) return false
+    if (!random.chance(writesNow)) {
+      if (random.chance(0.3)) failed()
+      return false
+    }
     let code = ''
     try {
       if (writeFails > 0 && random.chance(writeFails)) {

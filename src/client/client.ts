@@ -96,7 +96,7 @@ export class Client {
       options.check?.(answer)
       return answer
     } catch (error) {
-      if (typeof to === 'object') this.#coordinators.delete(to.group)
+      if (typeof to === 'object') this.forgetCoordinator(to.group)
       throw clientError(error)
     }
   }
@@ -121,12 +121,22 @@ export class Client {
 
   async channel(to: Recipient): Promise<Channel> {
     if (to === 'any') return await this.brokers.any()
-    if (typeof to === 'object') return await this.brokers.to(await this.coordinator(to.group), 'group')
+    if (typeof to === 'object') return await this.#toCoordinator(to.group)
     if (!this.brokers.known.has(to)) await this.metadata.refresh([])
     return await this.brokers.to(to)
   }
 
-  /** The broker that coordinates a group, remembered until a call to it fails. */
+  async #toCoordinator(group: string): Promise<Channel> {
+    try {
+      return await this.brokers.to(await this.coordinator(group), 'group')
+    } catch (error) {
+      // Another one coordinates by now, or will soon: this one cannot be reached, or has left the cluster.
+      this.forgetCoordinator(group)
+      throw error
+    }
+  }
+
+  /** The broker that coordinates a group, remembered until it cannot be reached or a call to it fails. */
   async coordinator(group: string): Promise<NodeId> {
     const known = this.#coordinators.get(group)
     if (known !== undefined) return known

@@ -260,6 +260,25 @@ test('what a group has committed is there when its coordinator dies', async () =
   })
 })
 
+test('a client asks for the coordinator again when the one that it knows has left the cluster', async () => {
+  const cluster = new Cluster(5)
+  await cluster.run(async () => {
+    const client = await started(cluster)
+    await createTopic(client, { name: 't', partitions: 1, replicationFactor: 3 })
+    await commitOffsets(client, 'readers', [{ topic: 't', partition: 0, offset: 7 }])
+    const coordinator = await client.coordinator('readers')
+    cluster.crash(`b${coordinator}`)
+    await until(cluster, 'the coordinator is not missed', async () => {
+      await client.metadata.refresh([])
+      return !client.brokers.known.has(coordinator)
+    })
+    const [found] = await fetchOffsets(client, 'readers')
+    assert.equal(found?.offset, 7)
+    assert.notEqual(await client.coordinator('readers'), coordinator)
+    client.close()
+  })
+})
+
 test('a consumer is sent to the replica in its rack, and reads there what is committed', async () => {
   const cluster = new Cluster(6)
   await cluster.run(async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ZERO_UUID } from '#base/uuid.ts'
 import { DEFAULT_GROUP_CONFIG } from '#core/group/config.ts'
 import { encodeEntry } from '#core/group/entries.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
@@ -126,5 +127,43 @@ test('what an earlier leader appended and is not stored yet is waited for', asyn
   clock.advance(1000)
   await new Promise(setImmediate)
   assert.deepEqual(await groupsOf(shard), ['known'])
+  shard.stop()
+})
+
+test('an answer that rests for too long is refused when its deadline comes, whatever the digits of the time', async () => {
+  const clock = new ManualClock()
+  const lines = new LinesLogger()
+  const disk = new MemoryDisk()
+  const partition = await ledPartition(clock, lines, disk)
+  const never = Promise.withResolvers<never>()
+  disk.open = () => never.promise
+  const commitTimeoutMs = 5000
+  const around = { clock, deadlines: new Deadlines(clock), log: lines, config: DEFAULT_GROUP_CONFIG, commitTimeoutMs }
+  const shard = new ShardRunner(partition, around)
+  assert.deepEqual(await groupsOf(shard), [])
+  clock.now = () => TIME
+  // Such a time as a clock of high resolution says.
+  clock.time = 1 / 3
+  assert.ok(clock.time + commitTimeoutMs - commitTimeoutMs < clock.time)
+  const request = {
+    groupId: 'g',
+    generationIdOrMemberEpoch: -1,
+    memberId: '',
+    groupInstanceId: null,
+    retentionTimeMs: -1,
+    topics: [
+      {
+        name: 't',
+        topicId: ZERO_UUID,
+        partitions: [{ partitionIndex: 0, committedOffset: 1, committedLeaderEpoch: -1, committedMetadata: '' }],
+      },
+    ],
+  }
+  const committed = shard.submit(
+    call => ({ kind: 'OffsetCommit', call, version: 8, request }),
+    () => () => {},
+  )
+  clock.advance(commitTimeoutMs)
+  await assert.rejects(committed, { code: 'COORDINATOR_NOT_AVAILABLE' })
   shard.stop()
 })

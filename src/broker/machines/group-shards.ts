@@ -176,10 +176,10 @@ export class ShardRunner {
     this.#overdue = deadlines.after(first.since + commitTimeoutMs - clock.monotonic(), () => {
       this.#overdue = undefined
       const error = new CoordinatorError('COORDINATOR_NOT_AVAILABLE')
-      // This one is due, whatever is left of it in the last digits of a time: it would come due again, for ever.
-      const before = Math.max(first.since, clock.monotonic() - commitTimeoutMs)
+      const now = clock.monotonic()
       for (const { since, replies } of this.#resting) {
-        if (since > before) break
+        // The sum that the deadline was: a difference is rounded otherwise, and what is due by one is not by the other.
+        if (since + commitTimeoutMs > now) break
         for (const reply of replies.splice(0)) this.#close(reply.call)?.reject(error)
       }
       this.#watchOverdue()

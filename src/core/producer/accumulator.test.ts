@@ -209,6 +209,16 @@ test('the last epoch asks for a new producer id', () => {
   assert.deepEqual(sequenceOf(next), [0, 0])
 })
 
+test('what expires does so when the accumulator wants to be woken for it, whatever the digits of the time', () => {
+  const late = accumulator()
+  const createdAt = 24.1
+  const first = sendBatch(late, 1, createdAt)
+  assert.equal(late.settle(first, NO_ANSWER, createdAt + 999.9).type, 'retry')
+  const at = late.wakeAt() ?? 0
+  assert.ok(at - createdAt < 1000)
+  assert.deepEqual(late.expire(at), [first])
+})
+
 test('nothing is tried for longer than the delivery timeout', () => {
   const late = accumulator()
   const first = sendBatch(late, 1, 0)

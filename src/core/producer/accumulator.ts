@@ -251,7 +251,7 @@ export class Accumulator<Tag> {
     for (const queue of this.#queues.values()) {
       const first = queue.waiting[0]
       if (first === undefined) continue
-      const expiry = first.createdAt + this.options.deliveryTimeoutMs
+      const expiry = this.#expiryOf(first)
       const ready = this.needsIdentity ? undefined : this.#readyAt(queue)
       const next = ready === undefined ? expiry : Math.min(ready, expiry)
       if (at === undefined || next < at) at = next
@@ -370,8 +370,12 @@ export class Accumulator<Tag> {
     return { type: 'failed', errorCode }
   }
 
+  #expiryOf(batch: ProducerBatch<Tag>): Millis {
+    return batch.createdAt + this.options.deliveryTimeoutMs
+  }
+
   #expired(batch: ProducerBatch<Tag>, now: Millis): boolean {
-    return now - batch.createdAt >= this.options.deliveryTimeoutMs
+    return now >= this.#expiryOf(batch)
   }
 
   #requeue(queue: PartitionQueue<Tag>, batch: ProducerBatch<Tag>, now: Millis): void {

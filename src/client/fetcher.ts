@@ -161,8 +161,7 @@ export class Fetcher {
     const stale = new Set<string>()
     for (const each of this.#partitions.values()) {
       if (each.notBefore > now) continue
-      const topic = this.#client.metadata.remembered(each.topic)
-      const leader = topic?.partitions[each.partition]?.leader ?? -1
+      const leader = this.#leaderOf(each)
       if (each.position === undefined) lost.push(each)
       else if (leader < 0) stale.add(each.topic)
       else {
@@ -184,7 +183,10 @@ export class Fetcher {
     if (this.#seeking) return
     this.#seeking = true
     try {
-      if (stale.length > 0) await this.#client.metadata.refresh(stale)
+      if (stale.length > 0) {
+        await this.#client.metadata.refresh(stale)
+        this.#rest(stale)
+      }
       const unset = lost.filter(({ seek }) => seek === 'none')
       if (unset[0] !== undefined) {
         const message = `partition ${keyOf(unset[0])} has no position and offsetReset is "none"`
@@ -198,6 +200,15 @@ export class Fetcher {
     } finally {
       this.#seeking = false
       this.#notify()
+    }
+  }
+
+  /** What has no leader yet is not asked for again as fast as answers come. */
+  #rest(topics: readonly string[]): void {
+    const { world, options } = this.#client
+    const until = world.clock.monotonic() + options.retryBackoffMs
+    for (const each of this.#partitions.values()) {
+      if (topics.includes(each.topic) && this.#leaderOf(each) < 0) each.notBefore = Math.max(each.notBefore, until)
     }
   }
 
@@ -224,7 +235,10 @@ export class Fetcher {
     }
     try {
       const channel = await this.#client.brokers.to(leader, this.#purpose)
-      const wanted = list.map(each => this.#want(each))
+      // While it was dialled another may have become the leader, or what is known may have grown too old to be used: asked
+      // without an epoch, whoever led before could not tell that it is not meant any more.
+      const wanted = list.filter(each => this.#leaderOf(each) === leader).map(each => this.#want(each))
+      if (wanted.length === 0) return
       const cap = wanted.some(({ topicId }) => topicId === ZERO_UUID) ? FETCH_BY_NAME_MAX : undefined
       const version = channel.versionFor(FetchRequest, cap)
       if (version === undefined) throw channel.unsupported(FetchRequest)
@@ -245,6 +259,11 @@ export class Fetcher {
       this.#fetching.delete(leader)
       this.#notify()
     }
+  }
+
+  /** -1 where that is not known. */
+  #leaderOf({ topic, partition }: Tracked): NodeId {
+    return this.#client.metadata.remembered(topic)?.partitions[partition]?.leader ?? -1
   }
 
   #want({ topic, partition, position }: Tracked): WantedPartition {

@@ -300,6 +300,9 @@ test('a consumer is sent to the replica in its rack, and reads there what is com
     assert.equal((await fetch(1, 'rb2'))?.preferredReadReplica, 2)
     assert.equal((await fetch(1, 'rb1'))?.preferredReadReplica, -1)
     assert.equal((await fetch(1, 'elsewhere'))?.preferredReadReplica, -1)
+    // Only the leader knows that nothing can be there.
+    assert.equal((await fetch(2, 'rb2', 9))?.errorCode, ErrorCode.OFFSET_NOT_AVAILABLE)
+    assert.equal((await fetch(1, 'rb1', 9))?.errorCode, ErrorCode.OFFSET_OUT_OF_RANGE)
     const from = cluster.simulation.schedule.now
     const waiting = fetch(2, 'rb2', 1, 10_000)
     await producer.send('t', [{ value: 'w', partition: 0 }])

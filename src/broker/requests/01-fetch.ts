@@ -23,7 +23,9 @@ import { ReplicaFetchCall } from './01-replica-fetch.ts'
  * - The first batch of the first partition that has data is served even if it is larger than all limits.
  * - v10 and zstd: below, a zstd batch is UNSUPPORTED_COMPRESSION_TYPE. v12: epochs are checked and divergence is told.
  *   v13: topics by id. v16: the endpoint of a leader that is not here.
- * - v11: a consumer that says its rack may be sent to a replica there, and followers serve consumers (KIP-392).
+ * - v11: a consumer that says its rack may be sent to a replica there, and followers serve consumers (KIP-392). What is
+ *   beyond a follower's end may be there: OFFSET_NOT_AVAILABLE. Kafka says OFFSET_OUT_OF_RANGE, by which a consumer that
+ *   takes it for the leader begins anew.
  * - Fetches of followers: 01-replica-fetch.
  */
 export function fetch(broker: Broker): ServedApi {
@@ -278,6 +280,8 @@ class FetchCall implements Watcher {
       return refused(asked, 'UNSUPPORTED_COMPRESSION_TYPE', found)
     }
     const { log } = found
+    // A follower may lack what is there: only the leader knows where the log ends (KIP-392).
+    if (asked.fetchOffset > log.endOffset && !found.leads) return refused(asked, 'OFFSET_NOT_AVAILABLE', found)
     if (asked.lastFetchedEpoch >= 0) {
       const known = log.endOffsetForEpoch(asked.lastFetchedEpoch)
       if (known === undefined) return refused(asked, 'OFFSET_OUT_OF_RANGE', found)

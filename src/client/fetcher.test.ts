@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ApiPair } from '#network/channel.ts'
+import type { FetchRequest } from '#protocol/messages/fetch.ts'
+import type { InputOf } from '#protocol/schema.ts'
+import { Simulation } from '#world/fake/simulation.ts'
+import { Client } from './client.ts'
+import { Fetcher } from './fetcher.ts'
+
+const OPTIONS = {
+  isolation: 'read_uncommitted',
+  offsetReset: 'earliest',
+  minBytes: 1,
+  maxWaitMs: 100,
+  fetchBytesMax: 1000,
+  partitionBytesMax: 1000,
+} as const
+
+test('who leads no more, or is not known to, once its connection is there is not asked for records', async () => {
+  const simulation = new Simulation(1)
+  const { world } = simulation.node('client')
+  const client = new Client({ world, bootstrap: 'broker:9092' })
+  const leads = (leader: number) => ({
+    name: 't',
+    id: 'Z6qOWWaNR9qZx5b8TV406g',
+    internal: false,
+    partitions: [{ partition: 0, leader, leaderEpoch: 3, replicas: [1, 2], isr: [1, 2], offline: [] }],
+  })
+  let topic: ReturnType<typeof leads> | undefined = leads(1)
+  client.metadata.remembered = () => topic
+  let looks = 0
+  client.metadata.refresh = async () => {
+    looks++
+    return { topics: [], errors: new Map() }
+  }
+  const asked: { readonly node: number; readonly body: InputOf<typeof FetchRequest> }[] = []
+  const dialled = new Map<number, PromiseWithResolvers<void>>([1, 2].map(id => [id, Promise.withResolvers<void>()]))
+  client.brokers.to = async node => {
+    await dialled.get(node)?.promise
+    const call = (_: ApiPair, __: number, body: InputOf<typeof FetchRequest>) => {
+      asked.push({ node, body })
+      return new Promise<never>(() => {})
+    }
+    return { versionFor: () => 17, call } as never
+  }
+  const fetcher = new Fetcher(client, OPTIONS)
+  fetcher.add({ topic: 't', partition: 0 }, 44)
+  await simulation.run(fetcher.poll(10, 10))
+  topic = undefined
+  dialled.get(1)?.resolve()
+  await simulation.run(fetcher.poll(10, 10))
+  assert.equal(asked.length, 0)
+  assert.equal(looks, 1, 'who leads is asked for, and not as fast as answers come')
+
+  topic = leads(2)
+  await simulation.run(fetcher.poll(10, 300))
+  topic = leads(1)
+  dialled.get(2)?.resolve()
+  await simulation.run(fetcher.poll(10, 10))
+  assert.equal(asked.length, 1)
+  assert.equal(asked[0]?.node, 1)
+  assert.equal(asked[0]?.body.topics?.[0]?.partitions?.[0]?.currentLeaderEpoch, 3)
+  fetcher.close()
+})

@@ -56,9 +56,14 @@ test('whom the controller takes out is waited for again only once it fetches', (
   replicas.fetched(2, AT_END, 100, 10, contact)
   assert.equal(replicas.heldByAll(110, 11), 100)
   replicas.assigned([1, 2], [1], 2, 20)
+  assert.equal(replicas.propose(100, 100, 21), undefined, 'it had all, and is not let in again by that')
   contact.at = 30
   replicas.endMoves()
   assert.equal(replicas.heldByAll(110, 31), 110)
   replicas.fetched(2, { ...AT_END, offset: 110 }, 110, 40)
   assert.equal(replicas.heldByAll(115, 41), 110)
+  assert.deepEqual(
+    replicas.propose(110, 110, 42)?.isr.map(({ brokerId }) => brokerId),
+    [1, 2],
+  )
 })

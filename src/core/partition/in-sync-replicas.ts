@@ -28,7 +28,7 @@ export type IsrAnswer =
 /** How far a follower is, as its fetches tell. */
 export interface FollowerState {
   readonly id: NodeId
-  /** -1 before its first fetch of this epoch. */
+  /** -1 before its first fetch of this epoch, or since it was taken out of those in sync. */
   readonly endOffset: Offset
   readonly startOffset: Offset
   /** When it last had all that the leader had. */
@@ -283,10 +283,11 @@ export class InSyncReplicas {
   #commit(isr: readonly NodeId[], partitionEpoch: Epoch, now: Millis): void {
     assert(partitionEpoch >= this.#partitionEpoch, 'the partition epoch never falls')
     for (const follower of this.#followers) {
-      // Whom the controller took out, perhaps because its folder has failed, is waited for only when it fetches again.
+      // Who was taken out, perhaps because its folder has failed, comes back by a fetch, not by what it once held.
       if (this.#isr.includes(follower.id) && !isr.includes(follower.id)) {
         follower.caughtUpAt = NEVER
         follower.contact = undefined
+        follower.endOffset = -1
       }
       // Who is let in has reached the watermark and may still be far from the end: it gets the time that anybody has, or
       // it would be let in and put out without end.

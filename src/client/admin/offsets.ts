@@ -28,8 +28,9 @@ export async function listOffsets(
   return await perLeader(client, wanted, async (leader, partitions) => {
     const topics = [...Map.groupBy(partitions, each => each.topic)].map(([name, list]) => ({
       name,
-      partitions: list.map(({ partition, spec }) => ({
+      partitions: list.map(({ partition, leaderEpoch, spec }) => ({
         partitionIndex: partition,
+        currentLeaderEpoch: leaderEpoch,
         timestamp: typeof spec === 'string' ? SPECIAL[spec] : spec.timestamp,
       })),
     }))

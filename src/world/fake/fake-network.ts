@@ -80,13 +80,14 @@ export class FakeNetwork {
   }
 
   isCut(from: FakeNode, to: FakeNode): boolean {
-    return this.#cut.has(`${from.host} ${to.host}`)
+    return this.#cut.size > 0 && this.#cut.has(`${from.host} ${to.host}`)
   }
 
   /** What `from` sends to `to` takes so much longer; 0 heals. */
   slow(from: FakeNode, to: FakeNode, extraUs: Micros): void {
     from.trace('slow', extraUs, 0, to.name)
-    this.#slow.set(`${from.host} ${to.host}`, extraUs)
+    if (extraUs > 0) this.#slow.set(`${from.host} ${to.host}`, extraUs)
+    else this.#slow.delete(`${from.host} ${to.host}`)
   }
 
   /** Breaks the connections between two machines. */

@@ -153,16 +153,37 @@ export class FakeSocket implements Socket {
         this.#readRange(next)
         return
       }
-      const limit = Math.min(room, next.length)
-      const size = random.chance(0.3) ? random.between(1, limit) : limit
-      if (size === next.length) this.#queue.shift()
-      else this.#queue[0] = next.subarray(size)
-      this.#queuedBytes -= size
-      this.#unread += size
+      const limit = this.#queuedInMemory(room)
       // The system has a copy from here on: the writer may change its buffer.
-      this.#deliver(next.slice(0, size))
+      this.#deliver(this.#dequeue(random.chance(0.3) ? random.between(1, limit) : limit))
       if (this.#queuedBytes === 0 && this.#owesDrained) this.node.after(0, () => this.#tellDrained())
     }
+  }
+
+  /** Bytes at the head of the queue that need not be read from a file, at most so many. */
+  #queuedInMemory(most: number): number {
+    let size = 0
+    for (const queued of this.#queue) {
+      if (!(queued instanceof Uint8Array) || size >= most) break
+      size += queued.length
+    }
+    return Math.min(size, most)
+  }
+
+  /** Takes bytes out of the queue, as one piece whatever they were written in. */
+  #dequeue(size: number): Uint8Array {
+    const piece = new Uint8Array(size)
+    for (let at = 0; at < size; ) {
+      const part = this.#queue[0] as Uint8Array
+      const some = Math.min(part.length, size - at)
+      piece.set(some === part.length ? part : part.subarray(0, some), at)
+      if (some === part.length) this.#queue.shift()
+      else this.#queue[0] = part.subarray(some)
+      at += some
+    }
+    this.#queuedBytes -= size
+    this.#unread += size
+    return piece
   }
 
   #tellDrained(): void {
@@ -278,7 +299,8 @@ export class FakeSocket implements Socket {
   /** The other side's process took bytes: there is room in the window again, which is heard of a little later. */
   #read(size: number): void {
     this.#unread -= size
-    if (this.#reading || this.#dead) return
+    // Where nothing waits for the room nobody need hear of it.
+    if (this.#reading || this.#dead || this.#queue.length === 0) return
     this.#reading = true
     this.node.after(this.#network.latencyUs(this.peer.node, this.node), () => {
       this.#reading = false

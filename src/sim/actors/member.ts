@@ -133,6 +133,7 @@ export class Member {
   /** Between two lives: the disk is replaced by an empty one. */
   async wipe(): Promise<void> {
     this.node.disk.replace()
+    healDisk(this.node.disk)
     await this.prepare()
   }
 

@@ -154,12 +154,7 @@ class Play implements Scene, Serving {
     else await Promise.all(this.#members.map(member => this.#live(member)))
     this.#calmDown()
     await Promise.all(this.#members.filter(({ up }) => !up).map(member => member.start()))
-    // A folder that was given up is taken back by a new start.
-    for (const member of this.#members) {
-      if ((member.running?.broker?.partitions.offlineDirectories().length ?? 0) === 0) continue
-      await member.end('stop')
-      await member.start()
-    }
+    await this.#mendFolders()
     await Promise.race([
       this.#finish(acting),
       this.simulation.wait(4 * CALM_MS_MAX).then(() => {
@@ -243,6 +238,21 @@ class Play implements Scene, Serving {
         }),
         voting,
       )
+    }
+  }
+
+  /** Every log is written to again, or its folder was given up meanwhile: a new start takes that back. */
+  async #mendFolders(): Promise<void> {
+    const hasGivenUp = ({ running }: Member): boolean =>
+      (running?.broker?.partitions.offlineDirectories().length ?? 0) > 0
+    const writes = ({ running }: Member): boolean =>
+      [...(running?.broker?.partitions.all() ?? [])].every(({ log }) => log.failure === undefined)
+    await eventually(this, 'a log refuses writes though its disk is well', CALM_MS_MAX, () =>
+      this.#members.every(member => hasGivenUp(member) || writes(member)),
+    )
+    for (const member of this.#members.filter(hasGivenUp)) {
+      await member.end('stop')
+      await member.start()
     }
   }
 

@@ -69,15 +69,30 @@ export const CLUSTER_MUTANTS: Readonly<Record<string, () => () => void>> = {
     ),
   /** The watermark moves though fewer are in sync than must be (KIP-966). */
   'watermark-despite-too-few': () => replaceGetter(InSyncReplicas.prototype, 'tooFew', () => false),
-  /** A leader does not ask whether a fetch was of the follower's present life (KIP-903). */
+  /** What a life of a follower's broker held counts for the next one: neither its epoch (KIP-903) nor that it was out matters. */
   'broker-epoch-ignored': () =>
-    replace(
-      InSyncReplicas.prototype,
-      'fetched',
-      original =>
-        function (this: InSyncReplicas, id, at, leaderEnd, now) {
-          return original.call(this, id, { ...at, brokerEpoch: -1 }, leaderEnd, now)
-        },
+    all(
+      replace(
+        InSyncReplicas.prototype,
+        'fetched',
+        original =>
+          function (this: InSyncReplicas, id, at, leaderEnd, now) {
+            return original.call(this, id, { ...at, brokerEpoch: -1 }, leaderEnd, now)
+          },
+      ),
+      replace(
+        InSyncReplicas.prototype,
+        'assigned',
+        original =>
+          function (this: InSyncReplicas, ...assigned) {
+            const held = this.followers.map(({ id, endOffset }) => ({ id, endOffset }))
+            original.apply(this, assigned)
+            for (const follower of this.followers) {
+              const { endOffset = -1 } = held.find(({ id }) => id === follower.id) ?? {}
+              Object.assign(follower, { endOffset: Math.max(endOffset, follower.endOffset) })
+            }
+          },
+      ),
     ),
   /** Whoever lives may lead. */
   'elected-outside-isr': () =>

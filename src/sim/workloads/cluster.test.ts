@@ -38,7 +38,7 @@ const CAUGHT: Record<string, readonly [seed: number, says: RegExp]> = {
   'isr-shrunk-alone': [1, /in sync, ends at|was committed in epoch|acknowledged/],
   'isr-expanded-early': [18, /in sync, ends at|was committed in epoch/],
   'watermark-despite-too-few': [5, /was committed in epoch|acknowledged|is committed to/],
-  'broker-epoch-ignored': [1461, /out of sync|in sync, ends at|was committed in epoch|acknowledged/],
+  'broker-epoch-ignored': [1953, /out of sync|in sync, ends at|was committed in epoch|acknowledged/],
   'elected-outside-isr': [1, /was committed in epoch|acknowledged|was there/],
   'truncation-skipped': [8, /both lead|out of sync|differ below|acknowledged|was committed|take no acks=all write/],
   'unclean-taken-for-clean': [95, /was acknowledged|was committed in epoch|was there|watermark of .* fell/],

@@ -134,6 +134,23 @@ followerTest('a setting or a broker that a snapshot does not have any more is a 
   assert.deepEqual([...(change?.brokers ?? [])], [9])
 })
 
+followerTest(
+  'a controller that lacks what was committed is asked again until it has it, and not without pause',
+  async rig => {
+    rig.append([rig.topic('a')])
+    await rig.simulation.wait(1000)
+    rig.isOther = true
+    const before = rig.fetched.length
+    await rig.simulation.wait(10_000)
+    const asked = rig.fetched.length - before
+    assert.ok(asked > 0 && asked <= 200, `${asked} fetches in ten seconds`)
+    rig.isOther = false
+    rig.append([rig.topic('b')])
+    await rig.simulation.wait(2000)
+    assert.deepEqual(rig.topics, ['a', 'b'])
+  },
+)
+
 followerTest('nobody waits for ever for a follower that stops', async rig => {
   const never = rig.follower.when(() => false)
   rig.follower.stop()

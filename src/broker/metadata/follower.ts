@@ -20,6 +20,9 @@ const FETCH_GRACE_MS = 1500
 /** As much as a slow way may need for what is fetched at once; it is granted step by step. */
 const FETCH_GRACE_MAX_MS = 48_000
 const REFUSED_REST_MS = 10
+/** A controller that lacks what was committed: one that has just started catches up in no time. */
+const LACKING_REST_MS = 50
+const LACKING_PATIENCE_MS = 10_000
 /** What a client was promised is here by then, or the broker is behind for another reason. */
 const CATCH_UP_WAIT_MS = 5000
 const FETCH_BYTES_MAX = 8 * 1024 * 1024
@@ -50,6 +53,7 @@ export class MetadataFollower {
   #graceMs = FETCH_GRACE_MS
   #stopped = false
   #complainedAt: Offset = -1
+  #lackingSince: Millis | undefined
   readonly #waiting: { readonly until: () => boolean; readonly resolve: () => void }[] = []
 
   constructor(options: FollowerOptions) {
@@ -108,20 +112,31 @@ export class MetadataFollower {
         if (this.#stopped) return
         if (error instanceof ChannelError && error.code === 'timed-out')
           this.#graceMs = Math.min(2 * this.#graceMs, FETCH_GRACE_MAX_MS)
-        if (error instanceof DecodeError) this.#complain(error)
-        else log.debug({ reason: error.message }, 'the metadata log could not be read; trying again')
+        if (error instanceof DecodeError) {
+          this.#complain(
+            error.message,
+            'the metadata log holds what this release cannot read, so the broker stays behind. Start it with a release as new as the controllers; if it is, the log of this controller is damaged',
+          )
+        } else log.debug({ reason: error.message }, 'the metadata log could not be read; trying again')
         await link.rest()
       }
     }
   }
 
   /** Once for each place: it is read again and again, and stays what it is until somebody acts. */
-  #complain({ message: reason }: DecodeError): void {
+  #complain(reason: string, message: string): void {
     if (this.#complainedAt === this.#fetchOffset) return
     this.#complainedAt = this.#fetchOffset
-    this.#options.log.warn(
-      { offset: this.#fetchOffset, reason },
-      'the metadata log holds what this release cannot read, so the broker stays behind. Start it with a release as new as the controllers; if it is, the log of this controller is damaged',
+    this.#options.log.warn({ offset: this.#fetchOffset, reason }, message)
+  }
+
+  #lacking({ epoch, endOffset }: { readonly epoch: Epoch; readonly endOffset: Offset }): void {
+    const now = this.#options.clock.monotonic()
+    this.#lackingSince ??= now
+    if (now - this.#lackingSince < LACKING_PATIENCE_MS) return
+    this.#complain(
+      `its epoch ${epoch} ends at offset ${endOffset}`,
+      'the controller lacks metadata that was committed, so the broker stays where it is. If the controllers were restored from a backup, start this broker again; if not, their disks have lost it',
     )
   }
 
@@ -179,6 +194,13 @@ export class MetadataFollower {
       await this.#loadSnapshot(partition.snapshotId.endOffset, partition.snapshotId.epoch)
       return
     }
+    const { divergingEpoch } = partition
+    if (divergingEpoch.epoch >= 0) {
+      this.#lacking(divergingEpoch)
+      await link.rest(LACKING_REST_MS)
+      return
+    }
+    this.#lackingSince = undefined
     await this.#apply(partition.records ?? Buffer.alloc(0), partition.highWatermark)
   }
 
@@ -244,6 +266,7 @@ export class MetadataFollower {
       const partition = answer.topics[0]?.partitions[0]
       if (answer.errorCode !== ErrorCode.NONE || partition === undefined || partition.errorCode !== ErrorCode.NONE) {
         this.#options.link.lookElsewhere()
+        await this.#options.link.rest(REFUSED_REST_MS)
         return
       }
       // The bytes are a view of the answer's frame, which lives as long as they do.

@@ -40,6 +40,8 @@ export class ControllerDouble {
   readonly #log: { readonly baseOffset: number; readonly bytes: Buffer }[] = []
   nextOffset = 0
   highWatermark = 0
+  /** Whether its log is one that parts from what was fetched. */
+  isOther = false
   readonly fetched: number[] = []
   /** One that answers fetches below its end. */
   snapshot: { readonly endOffset: number; readonly bytes: Buffer } | undefined
@@ -115,7 +117,7 @@ export class ControllerDouble {
         const from = asked?.fetchOffset ?? 0
         this.fetched.push(from)
         const found = this.#log.find(({ baseOffset }) => baseOffset >= from)
-        if (found === undefined && this.isLeader) {
+        if (found === undefined && this.isLeader && !this.isOther) {
           await new Promise<void>(resolve => this.machine.world.clock.after(Math.min(maxWaitMs, 200), resolve))
         }
         const partition = {
@@ -127,7 +129,8 @@ export class ControllerDouble {
             from < this.snapshot.endOffset && {
               snapshotId: { endOffset: this.snapshot.endOffset, epoch: LEADER_EPOCH },
             }),
-          records: this.isLeader ? (found?.bytes ?? Buffer.alloc(0)) : Buffer.alloc(0),
+          ...(this.isOther && { divergingEpoch: { epoch: LEADER_EPOCH, endOffset: 0 } }),
+          records: this.isLeader && !this.isOther ? (found?.bytes ?? Buffer.alloc(0)) : Buffer.alloc(0),
         }
         const { host } = this.machine
         return {

@@ -132,3 +132,20 @@ test('retention that fails half way goes on where it stopped', async () => {
   await rig.log.close()
   assert.deepEqual([logs().length, rig.log.segmentCount], [1, 1])
 })
+
+test('the next offset falls back to the end as soon as an append or a cut fails', async () => {
+  const rig = await filled(10)
+  rig.disk.fault = operation => (operation === 'write' ? 'EIO' : undefined)
+  await assert.rejects(appendTo(rig, plainBatch(20, 2, 100, T0)), StorageError)
+  assert.deepEqual([rig.log.nextOffset, rig.log.endOffset], [20, 20])
+  rig.disk.fault = () => undefined
+  await mend(rig)
+  // Whoever keeps what is appended has to know at once how much of it is void, and not when the disk is well again.
+  rig.disk.fault = operation => (operation === 'truncate' ? 'EIO' : undefined)
+  await assert.rejects(rig.log.truncateTo(10), StorageError)
+  assert.deepEqual([rig.log.nextOffset, rig.log.endOffset], [10, 10])
+  rig.disk.fault = () => undefined
+  await mend(rig)
+  assert.deepEqual([rig.log.failure, rig.log.nextOffset, rig.log.endOffset], [undefined, 10, 10])
+  await rig.log.close()
+})

@@ -404,6 +404,7 @@ export class Writer {
     const refused = [...this.#awaitingSync, ...(during === undefined ? [] : [during]), ...this.#queue]
     this.#awaitingSync = []
     this.#queue = []
+    this.nextOffset = this.endOffset
     for (const gather of refused) gather.reject(failure)
   }
 

@@ -6,7 +6,7 @@
 //   node scripts/setup.js bin NAME [ARGS...]    then run a package's program (tsc, biome)
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -58,15 +58,53 @@ const major = Number(process.versions.node.split('.')[0])
 if (major < 20) fail(`Node ${process.versions.node} is too old to set up with; install Node 20 or newer`)
 
 const hash = wanted()
-const installed = existsSync(stamp) ? readFileSync(stamp, 'utf8') : ''
-if (installed !== hash || !existsSync(ourNode)) {
-  process.stderr.write('setup: bringing the packages that package-lock.json names\n')
-  if (!npm(['ci', '--no-audit', '--no-fund', '--loglevel=error'])) {
-    fail('`npm ci` failed; its message is above. Once the registry is reachable, run the same command again.')
-  }
-  bringNode()
-  writeFileSync(stamp, hash)
+
+function isSetUp() {
+  return existsSync(stamp) && readFileSync(stamp, 'utf8') === hash && existsSync(ourNode)
 }
+
+function isAlive(pid) {
+  try {
+    return pid > 0 && process.kill(pid, 0)
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+}
+
+/** Three nodes may be started at once in a new checkout: one brings the packages, the others wait for it. */
+function alone(work) {
+  const lock = join(root, '.cache', 'setup.lock')
+  mkdirSync(dirname(lock), { recursive: true })
+  for (;;) {
+    try {
+      writeFileSync(lock, String(process.pid), { flag: 'wx' })
+      break
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error
+    }
+    const holder = existsSync(lock) ? Number(readFileSync(lock, 'utf8')) : 0
+    // It may be about to write its number.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+    if (existsSync(lock) && Number(readFileSync(lock, 'utf8')) === holder && !isAlive(holder))
+      rmSync(lock, { force: true })
+  }
+  const release = () => rmSync(lock, { force: true })
+  process.once('exit', release)
+  work()
+  process.off('exit', release)
+  release()
+}
+
+if (!isSetUp())
+  alone(() => {
+    if (isSetUp()) return
+    process.stderr.write('setup: bringing the packages that package-lock.json names\n')
+    if (!npm(['ci', '--no-audit', '--no-fund', '--loglevel=error'])) {
+      fail('`npm ci` failed; its message is above. Once the registry is reachable, run the same command again.')
+    }
+    bringNode()
+    writeFileSync(stamp, hash)
+  })
 
 const [mode, name, ...rest] = process.argv.slice(2)
 if (mode !== undefined) {

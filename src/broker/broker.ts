@@ -278,9 +278,9 @@ export class Broker {
       sessionTimeoutMs: config.broker.number('broker.session.timeout.ms'),
       offlineLogDirs: () => this.partitions.offlineDirectories(),
       registered: epoch => this.#folders.registered(epoch),
+      caughtUp: () => this.partitions.begin(),
     })
     await this.#lifecycle.start()
-    this.partitions.begin()
     await this.#moveStrays()
     this.#started.resolve()
     this.#schedule(config.broker.number('log.retention.check.interval.ms'), () => this.partitions.retain())
@@ -294,10 +294,8 @@ export class Broker {
     const { image } = this.metadata
     await this.#folders.moveStrays(name => {
       const dash = name.lastIndexOf('-')
-      const topic = image.topicByName(name.slice(0, dash))
-      return (
-        topic?.partitions[Number(name.slice(dash + 1))] !== undefined || name.startsWith(`${CLUSTER_METADATA_TOPIC}-`)
-      )
+      const partition = image.topicByName(name.slice(0, dash))?.partitions[Number(name.slice(dash + 1))]
+      return partition?.replicas.includes(this.nodeId) === true || name.startsWith(`${CLUSTER_METADATA_TOPIC}-`)
     })
   }
 

@@ -48,6 +48,7 @@ class Rig extends ControllerDouble {
       sessionTimeoutMs: 9000,
       offlineLogDirs: () => [],
       registered: async () => {},
+      caughtUp: () => Promise.resolve(),
     })
   }
 

@@ -42,6 +42,8 @@ export interface LifecycleOptions {
   readonly offlineLogDirs: () => readonly Uuid[]
   /** It is registered under this epoch, and does nothing under it before this resolves. */
   readonly registered: (epoch: Offset) => Promise<void>
+  /** The metadata speak of this life; the cluster counts on the broker when this resolves. */
+  readonly caughtUp: () => Promise<void>
 }
 
 /** Refusals that asking again does not change, and what does. */
@@ -103,6 +105,7 @@ export class BrokerLifecycle {
     const { follower } = this.#options
     await this.#register()
     await follower.when(() => follower.appliedOffset > this.#epoch)
+    await this.#options.caughtUp()
     while (!this.#stopped && (await this.#heartbeat(false))?.isFenced !== false) await this.#pause(NOT_YET_MS)
     this.#isUp = true
     this.#schedule(this.#options.heartbeatMs)

@@ -89,7 +89,8 @@ export class Partitions {
   readonly throttle: ReplicationThrottle
   #stopped = false
   /** The image knows of this life of the broker. */
-  #alive = false
+  /** Set once the image knows of this life; resolves when all that it wants here at that time is open. */
+  #begun: Promise<void> | undefined
 
   constructor(options: PartitionsOptions) {
     this.#options = options
@@ -192,8 +193,13 @@ export class Partitions {
     return this.#topics.get(partition.topicId)?.terms ?? this.#options.termsOf(partition.topic)
   }
 
-  /** Brings the partitions to what the image says now. Logs that are new here are open when it is done. */
+  /**
+   * Brings the partitions to what the image says now. Logs that are new here are open when it is done. Until the image knows
+   * of this life of the broker nothing is touched: what it says is of the past, also which topic had a name then and
+   * whether a replica was here, and a folder would be moved aside or taken away that is wanted by now.
+   */
   async change(delta: MetadataDelta, brokerConfigChanged: boolean): Promise<void> {
+    if (this.#begun === undefined) return await this.begin()
     for (const topic of delta.deletedTopics.values()) this.#delete(topic)
     const image = this.#options.image()
     if (brokerConfigChanged) for (const topic of this.#topics.values()) this.#configure(topic)
@@ -204,14 +210,13 @@ export class Partitions {
         if (hosted !== undefined) this.#configure(hosted)
       }
     }
-    this.begin()
     const work: (() => Promise<void>)[] = []
     for (const [id, changed] of delta.topics) {
       const topic = image.topic(id)
       if (topic === undefined) continue
       for (const index of changed.partitions) {
         // What is open takes its part at once: a leader must not wait for the disk of another partition.
-        if (!this.#settleOpen(topic, index)) work.push(() => this.#settle(topic, index))
+        if (!this.#settleOpen(topic, index)) work.push(() => this.#settle(id, index))
       }
     }
     this.#brokersChanged(delta.brokers)
@@ -227,11 +232,19 @@ export class Partitions {
     timer?.cancel()
   }
 
-  /** All that is open takes its part, as soon as the image knows of this life of the broker. */
-  begin(): void {
-    if (this.#alive || !this.#isKnown()) return
-    this.#alive = true
-    this.#settleAll()
+  /** Opens all that is to be here, as soon as the image knows of this life of the broker; done when it is open. */
+  begin(): Promise<void> {
+    if (this.#begun !== undefined) return this.#begun
+    if (this.#stopped || !this.#isKnown()) return Promise.resolve()
+    const { image, nodeId } = this.#options
+    const work: (() => Promise<void>)[] = []
+    for (const { id, partitions } of image().topics.values()) {
+      for (const [index, { replicas }] of partitions.entries()) {
+        if (replicas.includes(nodeId)) work.push(() => this.#settle(id, index))
+      }
+    }
+    this.#begun = inTurns(work, OPEN_AT_ONCE)
+    return this.#begun
   }
 
   #settleAll(): void {
@@ -338,9 +351,6 @@ export class Partitions {
   }
 
   #become(partition: Partition, wanted: PartitionImage, { minInSync }: Terms): void {
-    // A log that opens late may be the first to find it so, and then all that opened before have waited for it.
-    this.begin()
-    if (!this.#alive) return
     // One that cannot write takes no part: as a follower that stays where it is it would hold up all others.
     const mayAct = !this.#failingFolders.hasGivenUp(partition) && !this.#fullLogs.isHandedOver(partition)
     partition.become(mayAct ? wanted : { ...wanted, leader: -1 }, { minInSync })
@@ -362,14 +372,15 @@ export class Partitions {
     this.#directoryReports.report(topicId, index, directory)
   }
 
-  async #settle(topic: TopicImage, index: number): Promise<void> {
-    if (this.#settleOpen(topic, index)) return
+  async #settle(id: Uuid, index: number): Promise<void> {
+    // It may have waited for its turn: a topic of the same name may lie where this one lay.
+    const topic = this.#options.image().topic(id)
+    if (this.#stopped || topic === undefined || this.#settleOpen(topic, index)) return
     const hosted = this.#hosted(topic)
     const partition = await this.#openings.open(hosted, index)
     if (partition === undefined || this.#stopped || partition.gone || hosted.partitions[index] === partition) return
     // The cluster may have gone on while the log was opened.
-    const now = this.#options.image().topic(topic.id)
-    const wanted = now?.partitions[index]
+    const wanted = this.#options.image().partition(id, index)
     if (wanted === undefined || !wanted.replicas.includes(this.#options.nodeId)) {
       this.#remove(partition)
       return
@@ -382,7 +393,7 @@ export class Partitions {
     const topic = this.#options.image().topic(id)
     if (this.#stopped || !this.#openings.isOffline(id, index)) return
     if (topic === undefined) this.#openings.forget(id, index)
-    else if (this.#topics.get(id)?.partitions[index] === undefined) await this.#settle(topic, index)
+    else if (this.#topics.get(id)?.partitions[index] === undefined) await this.#settle(id, index)
   }
 
   #hosted(topic: TopicImage): HostedTopic {

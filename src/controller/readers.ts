@@ -102,8 +102,9 @@ export class Readers {
   #answer(fetch: RaftFetch): FetchAnswer {
     const { highWatermark, leaderId, epoch: leaderEpoch } = this.#quorum
     // A disk that takes no more metadata would keep the broker in a time in which it still leads: it is sent to the leader,
-    // and has read further there than this log goes when it comes back.
-    const isBehind = this.#log.isFailing || fetch.offset > this.#log.nextOffset
+    // and has read further there than this log goes when it comes back. Not before this log has anything: partitions made by
+    // what was read elsewhere would lie beside an empty one, with which no node starts again.
+    const isBehind = (this.#log.isFailing && this.#log.durableOffset > 0) || fetch.offset > this.#log.nextOffset
     if (isBehind) {
       const errorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
       return { errorCode, position: { kind: 'valid' }, upTo: 0, highWatermark, leaderId, leaderEpoch }

@@ -69,15 +69,15 @@ export const CLUSTER_MUTANTS: Readonly<Record<string, () => () => void>> = {
     ),
   /** The watermark moves though fewer are in sync than must be (KIP-966). */
   'watermark-despite-too-few': () => replaceGetter(InSyncReplicas.prototype, 'tooFew', () => false),
-  /** What a life of a follower's broker held counts for the next one: neither its epoch (KIP-903) nor that it was out matters. */
+  /** What a life of a follower's broker held counts for the next one, whose epoch (KIP-903) says nothing. */
   'broker-epoch-ignored': () =>
     all(
       replace(
         InSyncReplicas.prototype,
         'fetched',
         original =>
-          function (this: InSyncReplicas, id, at, leaderEnd, now) {
-            return original.call(this, id, { ...at, brokerEpoch: -1 }, leaderEnd, now)
+          function (this: InSyncReplicas, id, at, ...rest) {
+            return holding(this, () => original.call(this, id, { ...at, brokerEpoch: -1 }, ...rest))
           },
       ),
       replace(
@@ -85,12 +85,7 @@ export const CLUSTER_MUTANTS: Readonly<Record<string, () => () => void>> = {
         'assigned',
         original =>
           function (this: InSyncReplicas, ...assigned) {
-            const held = this.followers.map(({ id, endOffset }) => ({ id, endOffset }))
-            original.apply(this, assigned)
-            for (const follower of this.followers) {
-              const { endOffset = -1 } = held.find(({ id }) => id === follower.id) ?? {}
-              Object.assign(follower, { endOffset: Math.max(endOffset, follower.endOffset) })
-            }
+            holding(this, () => original.apply(this, assigned))
           },
       ),
     ),
@@ -219,4 +214,14 @@ export const CLUSTER_MUTANTS: Readonly<Record<string, () => () => void>> = {
       replace(BrokerWatch.prototype, 'heard', () => () => {}),
       replace(BrokerWatch.prototype, 'begin', () => () => {}),
     ),
+}
+
+/** Does it, and no follower has less afterwards. */
+function holding<T>(replicas: InSyncReplicas, act: () => T): T {
+  const held = new Map(replicas.followers.map(({ id, endOffset }) => [id, endOffset]))
+  const result = act()
+  for (const follower of replicas.followers) {
+    Object.assign(follower, { endOffset: Math.max(held.get(follower.id) ?? -1, follower.endOffset) })
+  }
+  return result
 }

@@ -40,8 +40,9 @@ export class LeavingPartitions {
       })
       this.#removals.add(timer)
     } catch (error) {
-      // A topic made anew under the name finds it as that of another one.
-      home.found.add(name)
+      // Where it is there still, a topic made anew under the name finds it as that of another one. Where only the sync failed
+      // nothing is there to be opened.
+      if (await this.#isThere(home, name)) home.found.add(name)
       const failure = storageError(error, home.path)
       lines.warn({ folder: log.folder, errno: failure.errno }, `could not delete a partition: ${failure.message}`)
     }
@@ -52,5 +53,10 @@ export class LeavingPartitions {
     await Promise.all(this.#leaving.values())
     for (const timer of this.#removals) timer.cancel()
     this.#removals.clear()
+  }
+
+  async #isThere(home: LogFolder, name: string): Promise<boolean> {
+    const entries = await this.#world.disk.list(home.path).catch(() => undefined)
+    return entries?.some(entry => entry.name === name) ?? true
   }
 }

@@ -221,6 +221,24 @@ test('a deleted partition that leaves while the folders close stays until the ne
   assert.ok(!isLeft())
 })
 
+test('the name of a deleted partition is free though the disk did not sync that its folder was moved aside', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(options(disk, { paths: ['/a'] }))
+  const { log } = await openPartition(folders, 0)
+  disk.fault = operation => (operation === 'syncFolder' ? 'EIO' : undefined)
+  await folders.remove(log)
+  disk.fault = () => undefined
+  const made: string[] = []
+  const makeFolder = disk.makeFolder.bind(disk)
+  disk.makeFolder = path => {
+    made.push(path)
+    return makeFolder(path)
+  }
+  await openPartition(folders, 0, TOPIC_B)
+  assert.deepEqual(made, ['/a/topic-0'], 'nothing is there to be opened')
+  await folders.close()
+})
+
 test('a topic made anew under its name waits for the folder of the one before', async () => {
   const disk = new MemoryDisk()
   const world = options(disk, { paths: ['/a'] })

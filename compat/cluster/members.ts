@@ -1,10 +1,11 @@
 /** A cluster on this machine whose nodes are ours or Kafka's, each of which may become the other on the same folder. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { randomFillSync } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { uuidFromRandom } from '../../src/base/uuid.ts'
 import { type Client, connect } from '../../src/client/client.ts'
 import { type ApiPair, Channel } from '../../src/network/channel.ts'
 import { API } from '../../src/protocol/apis.ts'
@@ -187,7 +188,7 @@ export class MixedCluster {
     this.members = members
     this.#quorum = options.quorum ?? 'static'
     this.#features = options.features ?? 'ours'
-    this.#clusterId = randomBytes(16).toString('base64url')
+    this.#clusterId = drawnId()
     process.on('exit', this.#onExit)
   }
 
@@ -283,7 +284,7 @@ export class MixedCluster {
     const of = readFileSync(join(source, 'meta.properties'), 'utf8')
     const own = of
       .replace(/^node\.id=.*$/m, `node.id=${member.id}`)
-      .replace(/^directory\.id=.*$/m, `directory.id=${randomBytes(16).toString('base64url').replace(/^-/, 'A')}`)
+      .replace(/^directory\.id=.*$/m, `directory.id=${drawnId()}`)
     writeFileSync(join(member.folder, 'meta.properties'), own)
   }
 
@@ -407,4 +408,9 @@ async function freePairOfPorts(): Promise<number> {
     given.add(port)
     return port
   }
+}
+
+/** As both products draw them: with a dash in front Kafka's tools would take it for an option. */
+function drawnId(): string {
+  return uuidFromRandom(into => randomFillSync(into))
 }

@@ -165,7 +165,8 @@ export class BrokerLifecycle {
         maxSupportedVersion: max,
       })),
     }
-    // Counted from the first answer that says so: before it may have been a long time without any controller.
+    // Counted from the first answer that says so: before it may have been a long time without any controller. A new controller
+    // cannot know who was heard of last and gives the life before a whole session again.
     let duplicateUntil = Number.POSITIVE_INFINITY
     let told = ''
     while (!this.#stopped) {
@@ -179,6 +180,7 @@ export class BrokerLifecycle {
         }
         const { name, message } = errorOf(answer.errorCode)
         if (name === 'NOT_CONTROLLER') {
+          duplicateUntil = Number.POSITIVE_INFINITY
           link.lookElsewhere()
           await link.rest()
           continue
@@ -200,6 +202,7 @@ export class BrokerLifecycle {
         await this.#pause(isForGood ? REFUSED_LATER_REST_MS : isDuplicate ? DUPLICATE_POLL_MS : REFUSED_REST_MS)
       } catch (error) {
         if (!(error instanceof ChannelError)) throw error
+        duplicateUntil = Number.POSITIVE_INFINITY
         await link.rest()
       }
     }

@@ -139,6 +139,13 @@ export class ByteReader {
   }
 }
 
+/** All parts together, in bytes. */
+export function sizeOf(parts: readonly Uint8Array[]): number {
+  let size = 0
+  for (const part of parts) size += part.length
+  return size
+}
+
 /** Writes big-endian values one after another into a buffer that grows by doubling. */
 export class ByteWriter {
   buffer: Buffer

@@ -256,7 +256,7 @@ export class Channel implements Sink {
     try {
       this.#frames.received(count)
       for (let frame = this.#frames.next(); frame !== undefined; frame = this.#frames.next()) {
-        this.#take(new ByteReader(frame), frame)
+        this.#take(frame)
         if (this.#failure !== undefined) return
       }
     } catch (error) {
@@ -312,7 +312,8 @@ export class Channel implements Sink {
     return new ChannelError('unsendable', this.address, message, { cause: error })
   }
 
-  #take(reader: ByteReader, frame: Buffer): void {
+  #take(frame: Buffer): void {
+    const reader = new ByteReader(frame)
     const waiting = this.#inFlight[0]
     if (waiting === undefined) throw new DecodeError('an answer that nobody asked for')
     const { pair, version } = waiting

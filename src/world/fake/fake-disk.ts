@@ -1,3 +1,4 @@
+import { sizeOf } from '#base/bytes.ts'
 import type { SeededRandom } from '#base/random.ts'
 import { type Disk, type Entry, type File, type Lock, WorldError } from '../world.ts'
 import type { Inode } from './fake-file.ts'
@@ -452,10 +453,4 @@ export class FakeFile implements File {
     const operation = { event, path: this.#path, size }
     return this.#disk.perform(interrupted === undefined ? operation : { ...operation, interrupted }, fails, run, failed)
   }
-}
-
-function sizeOf(parts: readonly Uint8Array[]): number {
-  let size = 0
-  for (const part of parts) size += part.length
-  return size
 }

@@ -1,4 +1,5 @@
 import fs from 'node:fs'
+import { sizeOf } from '#base/bytes.ts'
 import { type File, WorldError } from '../world.ts'
 import type { DiskPace } from './disk-pace.ts'
 import { worldError } from './errors.ts'
@@ -66,10 +67,9 @@ export class RealFile implements File {
 
   write(parts: readonly Uint8Array[], position: number): Promise<void> {
     const pace = this.#pace
-    const trip = pace?.tripBegins(performance.now())
-    const written = this.#write(parts, position)
-    if (pace === undefined || trip === undefined) return written
-    return written.finally(() => pace.tripEnds(trip, performance.now()))
+    if (pace === undefined) return this.#write(parts, position)
+    const trip = pace.tripBegins(performance.now())
+    return this.#write(parts, position).finally(() => pace.tripEnds(trip, performance.now()))
   }
 
   #write(parts: readonly Uint8Array[], position: number): Promise<void> {
@@ -148,12 +148,6 @@ export class RealFile implements File {
   release(): void {
     if (--this.#readers === 0) this.#closing?.()
   }
-}
-
-function sizeOf(parts: readonly Uint8Array[]): number {
-  let size = 0
-  for (const part of parts) size += part.length
-  return size
 }
 
 /** What is left of the parts after the first `count` bytes. */

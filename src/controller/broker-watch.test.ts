@@ -16,6 +16,27 @@ function simulated(seed: number, run: (rig: QuorumRig, simulation: Simulation) =
   return simulation.run(run(new QuorumRig(simulation), simulation))
 }
 
+async function clientOf(world: FakeNode['world'], controller: Controller): Promise<Client> {
+  const client = await Client.connect(world, controller.address)
+  client.clusterId = controller.clusterId ?? ''
+  return client
+}
+
+/** A broker that is registered and unfenced, on a machine of its own. */
+async function activeBroker(simulation: Simulation, controller: Controller): Promise<Client> {
+  const broker = await clientOf(simulation.node('broker').world, controller)
+  await broker.register()
+  await broker.heartbeat()
+  return broker
+}
+
+/** What asks a controller for the metadata as the broker in the same process does. */
+async function brokerBeside(world: FakeNode['world'], controller: Controller): Promise<Client> {
+  const beside = await clientOf(world, controller)
+  beside.replicaId = controller.nodeId
+  return beside
+}
+
 /** A broker with a listener that accepts and says nothing. */
 async function brokerOn(
   machine: FakeNode,
@@ -24,8 +45,7 @@ async function brokerOn(
   directoryId = DIRECTORY_ID,
 ): Promise<{ client: Client; listener: Listener }> {
   const listener = await machine.world.network.listen({ host: machine.host, port: 9092 }, socket => socket.destroy())
-  const client = await Client.connect(machine.world, controller.address)
-  client.clusterId = controller.clusterId ?? ''
+  const client = await clientOf(machine.world, controller)
   client.brokerId = id
   client.listens = { host: machine.host, port: 9092 }
   assert.equal((await client.register(INCARNATION, client.clusterId, directoryId)).errorCode, 0)
@@ -170,20 +190,14 @@ test('the broker beside a controller follows the log there, whoever leads, and l
     rig.addStatic(3, { snapshotBytes: 1500 })
     await rig.startAll()
     const active = await rig.active()
-    const broker = await Client.connect(simulation.node('broker').world, active.address)
-    broker.clusterId = active.clusterId ?? ''
-    await broker.register()
-    await broker.heartbeat()
+    const broker = await activeBroker(simulation, active)
     for (let index = 0; index < 30; index++) await broker.createTopic(`topic-${index}`)
     await rig.caughtUp()
     const other = rig.running.find(each => each !== active) as Controller
-    const beside = await Client.connect(rig.memberOf(other).machine.world, other.address)
-    beside.clusterId = active.clusterId ?? ''
-    beside.replicaId = other.nodeId
+    const beside = await brokerBeside(rig.memberOf(other).machine.world, other)
     assert.equal((await beside.follow()).topics.size, 30)
     // Anybody else is sent to the leader.
-    const stranger = await Client.connect(simulation.node('broker').world, other.address)
-    stranger.clusterId = active.clusterId ?? ''
+    const stranger = await clientOf(simulation.node('broker').world, other)
     stranger.leaderEpoch = active.epoch
     assert.equal((await stranger.fetch(0, 0)).errorCode, 6)
 
@@ -204,16 +218,11 @@ test('a controller whose disk takes no more metadata sends the broker beside it 
     rig.addStatic(3)
     await rig.startAll()
     const active = await rig.active()
-    const broker = await Client.connect(simulation.node('broker').world, active.address)
-    broker.clusterId = active.clusterId ?? ''
-    await broker.register()
-    await broker.heartbeat()
+    const broker = await activeBroker(simulation, active)
     await rig.caughtUp()
     const other = rig.running.find(each => each !== active) as Controller
     const { machine } = rig.memberOf(other)
-    const beside = await Client.connect(machine.world, other.address)
-    beside.clusterId = active.clusterId ?? ''
-    beside.replicaId = other.nodeId
+    const beside = await brokerBeside(machine.world, other)
     assert.equal((await beside.fetch(0, 0)).errorCode, ErrorCode.NONE)
     machine.disk.faults.capacity = machine.disk.usedBytes
     await broker.createTopic('unheard')

@@ -110,6 +110,14 @@ lifeTest('what may pass is asked again; what does not pass ends the start and sa
   assert.equal(rig.count('registration'), passing.length + 1)
 })
 
+lifeTest('a broker waits for the session of its life before once more when another controller leads', async rig => {
+  // Asked each half second: ten seconds of each, where nine and three are waited for.
+  const refusals: ErrorName[] = Array.from({ length: 20 }, () => 'DUPLICATE_BROKER_REGISTRATION')
+  rig.registrations.push(...refusals, 'NOT_CONTROLLER', ...refusals)
+  await rig.lifecycle.start()
+  assert.equal(rig.count('registration'), 2 * refusals.length + 2)
+})
+
 lifeTest(
   'a controller that comes late is found, and one that is away for a while is not given up',
   async (rig, server) => {

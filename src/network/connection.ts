@@ -5,26 +5,15 @@ import { API, apiByKey } from '#protocol/apis.ts'
 import { decodeInTurns, decodeToEdge } from '#protocol/codec.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import { FrameReader } from '#protocol/frame-reader.ts'
-import {
-  decodeRequestHeader,
-  encodeResponseFrameInTurns,
-  type FrameParts,
-  type RequestHeader,
-} from '#protocol/frames.ts'
-import type { RecordsHole } from '#protocol/schema.ts'
-import type { Address, Clock, File, Logger, Sink, Socket, WorldError } from '#world/world.ts'
+import { decodeRequestHeader, type RequestHeader } from '#protocol/frames.ts'
+import type { Address, Clock, Logger, Sink, Socket, WorldError } from '#world/world.ts'
+import { Answers } from './answers.ts'
 import type { FramePool } from './frame-pool.ts'
 import type { MemoryBudget, Reader } from './memory-budget.ts'
-import { type Answer, type Caller, HANG_UP, type ServedApi, type Service } from './service.ts'
+import type { Answer, Caller, ServedApi, Service } from './service.ts'
 import { SIZE_FIELD_BYTES, Slot } from './slot.ts'
+import { whatStrangerSent } from './stranger.ts'
 import type { Turns } from './turns.ts'
-
-/** A range of a file in place of records: it goes from the file to the socket. */
-export interface FileRange extends RecordsHole {
-  readonly file: File
-  readonly position: number
-  readonly size: number
-}
 
 export interface ConnectionLimits {
   /** socket.request.max.bytes */
@@ -75,8 +64,8 @@ export interface ConnectionOptions {
 }
 
 /**
- * One client's connection, from its bytes to requests and from answers to bytes. Requests are handled as they come and
- * answered in the order in which they came, whatever each takes.
+ * One client's connection: takes requests from its bytes, as they come and as fast as they are answered, and has them
+ * handled. {@link Answers} brings what becomes of them into the order in which they came.
  */
 export class Connection implements Sink, Caller, Reader {
   readonly id: number
@@ -101,21 +90,16 @@ export class Connection implements Sink, Caller, Reader {
   #requestBytes = 0
   /** Those of them that are no whole request yet. */
   #arrivingBytes = 0
-  /** Memory in answers since all was last read, and how much of it is counted in the budget. */
-  #answerBytes = 0
-  #countedAnswerBytes = 0
-  /** Requests that are not answered yet, oldest first. */
-  readonly #slots: Slot[] = []
   /** Frames that came and are not begun: behind a barrier, or more than one turn or the limits allow. */
   readonly #behind: Buffer[] = []
-  /** What was taken and answered in this turn. */
-  readonly #turn = { taken: 0, takenBytes: 0, answeredBytes: 0 }
+  readonly #answers: Answers
+  /** What was taken in this turn, and the memory in answers that had been made before it. */
+  readonly #turn = { taken: 0, takenBytes: 0, madeBefore: 0 }
   #takingBehind = false
   #takesBehindSoon = false
   #barrier = false
-  /** A request is being decoded, or an answer encoded: those behind wait. */
+  /** A request is being decoded: those behind wait. */
   #decoding = false
-  #encoding = false
   #inFlightBytes = 0
   #paused = false
   #closing = false
@@ -143,11 +127,29 @@ export class Connection implements Sink, Caller, Reader {
     this.budget = options.budget
     this.budget.join(this)
     this.#frames = new FrameReader(options.limits.frameBytesMax, options.pool)
+    this.#answers = new Answers({
+      socket: options.socket,
+      budget: options.budget,
+      turns: options.turns,
+      left: slot => {
+        this.#inFlightBytes -= slot.size
+        this.#end(slot)
+      },
+      failed: (slot, error) => this.#handlerFailed(slot, error),
+      hangUp: () => {
+        this.#closing = true
+        this.#socket.end()
+      },
+      goOn: () => {
+        this.#takeBehind()
+        this.#balance()
+      },
+    })
   }
 
   /** Whether requests are under way; a connection with some is not idle. */
   get busy(): boolean {
-    return this.#slots.length > 0 || this.#socket.queuedBytes > 0 || this.#paused
+    return this.#answers.waiting > 0 || this.#socket.queuedBytes > 0 || this.#paused
   }
 
   get partial(): boolean {
@@ -159,7 +161,7 @@ export class Connection implements Sink, Caller, Reader {
   }
 
   get unread(): number {
-    return this.#countedAnswerBytes > 0 ? this.#socket.queuedBytes : 0
+    return this.#answers.countedBytes > 0 ? this.#socket.queuedBytes : 0
   }
 
   closeStalled(what: string): void {
@@ -204,7 +206,11 @@ export class Connection implements Sink, Caller, Reader {
       }
     } catch (error) {
       if (!(error instanceof DecodeError)) throw error
-      this.#refuse(this.#anyFrame ? `a broken request: ${error.message}` : this.#strangerSays(error.message))
+      this.#refuse(
+        this.#anyFrame
+          ? `a broken request: ${error.message}`
+          : whatStrangerSent(this.#first, this.listener, error.message),
+      )
       return
     }
     if (this.#behind.length > 0) this.#takeBehindSoon()
@@ -213,7 +219,7 @@ export class Connection implements Sink, Caller, Reader {
 
   drained(): void {
     this.lastActive = this.#clock.monotonic()
-    this.#countAnswers()
+    this.#answers.count()
     this.#takeBehind()
     this.#balance()
   }
@@ -226,9 +232,9 @@ export class Connection implements Sink, Caller, Reader {
     }
     this.budget.part(this)
     this.budget.whole(this, this.#arrivingBytes)
-    for (const slot of this.#slots.splice(0)) this.#end(slot)
+    for (const slot of this.#answers.end()) this.#end(slot)
     this.#behind.length = 0
-    this.budget.remove(this.#requestBytes + this.#countedAnswerBytes)
+    this.budget.remove(this.#requestBytes + this.#answers.countedBytes)
     for (const run of [...this.#whenGone]) run()
     this.#whenGone.clear()
     this.#onClosed(this)
@@ -242,12 +248,16 @@ export class Connection implements Sink, Caller, Reader {
   #beginTurn(): void {
     this.#turn.taken = 0
     this.#turn.takenBytes = 0
-    this.#turn.answeredBytes = 0
+    this.#turn.madeBefore = this.#answers.bytesMade
   }
 
   get #enough(): boolean {
-    const { taken, takenBytes, answeredBytes } = this.#turn
-    return taken >= TAKEN_AT_ONCE || takenBytes >= TAKEN_AT_ONCE_BYTES || answeredBytes >= ANSWERED_AT_ONCE_BYTES
+    const { taken, takenBytes, madeBefore } = this.#turn
+    return (
+      taken >= TAKEN_AT_ONCE ||
+      takenBytes >= TAKEN_AT_ONCE_BYTES ||
+      this.#answers.bytesMade - madeBefore >= ANSWERED_AT_ONCE_BYTES
+    )
   }
 
   #take(frame: Buffer): void {
@@ -265,11 +275,11 @@ export class Connection implements Sink, Caller, Reader {
     const slot = new Slot(served, header, this, frame)
     if (frame.length <= DECODED_AT_ONCE_BYTES) {
       const request = decodeToEdge(served.api.request, version, reader)
-      this.#slots.push(slot)
+      this.#answers.begin(slot)
       this.#handle(slot, request, reader)
       return
     }
-    this.#slots.push(slot)
+    this.#answers.begin(slot)
     this.#decode(slot, decodeInTurns(served.api.request, version, reader), reader)
   }
 
@@ -319,8 +329,7 @@ export class Connection implements Sink, Caller, Reader {
 
   #answered(slot: Slot, answer: Answer<object>): void {
     if (this.#gone) return
-    slot.answer = answer
-    this.#flush()
+    this.#answers.settle(slot, answer)
     if (slot.served.barrier) this.#barrier = false
     this.#takeBehind()
     this.#balance()
@@ -359,93 +368,12 @@ export class Connection implements Sink, Caller, Reader {
 
   /** So much waits for answers, or answers for a reader, that no request more is begun. */
   get #full(): boolean {
-    return this.#slots.length >= this.#limits.inFlightMax || this.#socket.queuedBytes >= this.#limits.queuedBytesMax
-  }
-
-  /** Sends the answers at the head of the queue that are there. */
-  #flush(): void {
-    while (this.#slots.length > 0 && !this.#encoding) {
-      const slot = this.#slots[0] as Slot
-      const answer = slot.answer
-      if (answer === undefined) return
-      if (typeof answer === 'symbol') {
-        this.#answerLeaves(slot)
-        if (answer !== HANG_UP) continue
-        this.#closing = true
-        this.#socket.end()
-        return
-      }
-      const { api } = slot.served
-      const { apiVersion, correlationId } = slot.header
-      this.#encode(slot, encodeResponseFrameInTurns(api, apiVersion, correlationId, answer))
-    }
-  }
-
-  #answerLeaves(slot: Slot): void {
-    this.#slots.shift()
-    this.#inFlightBytes -= slot.size
-    this.#end(slot)
+    return this.#answers.waiting >= this.#limits.inFlightMax || this.#socket.queuedBytes >= this.#limits.queuedBytesMax
   }
 
   #end(slot: Slot): void {
     this.#requestBytes -= slot.size + SIZE_FIELD_BYTES
     slot.end()
-  }
-
-  #encode(slot: Slot, encoding: Generator<undefined, FrameParts>): void {
-    let step: IteratorResult<undefined, FrameParts>
-    try {
-      step = encoding.next()
-    } catch (error) {
-      this.#handlerFailed(slot, error)
-      // Until the socket has ended, nothing is answered in the place of what could not be.
-      this.#encoding = true
-      return
-    }
-    this.#encoding = !step.done
-    if (step.done) {
-      this.#answerLeaves(slot)
-      this.#send(step.value)
-      return
-    }
-    this.#turns.soon(() => {
-      if (this.#gone) return
-      this.#encode(slot, encoding)
-      this.#flush()
-      this.#takeBehind()
-      this.#balance()
-    })
-  }
-
-  #send(parts: FrameParts): void {
-    let buffers: Buffer[] = []
-    for (const part of parts) {
-      if (Buffer.isBuffer(part)) {
-        buffers.push(part)
-        this.#answerBytes += part.length
-        this.#turn.answeredBytes += part.length
-        continue
-      }
-      const range = part as FileRange
-      this.#socket.write(buffers)
-      buffers = []
-      this.#socket.sendFile(range.file, range.position, range.size)
-    }
-    if (buffers.length > 0) this.#socket.write(buffers)
-    this.#countAnswers()
-  }
-
-  /** What is queued may be ranges of files, so it is counted at most as memory what went there as memory. */
-  #countAnswers(): void {
-    if (this.#gone) return
-    const queued = this.#socket.queuedBytes
-    if (queued === 0) this.#answerBytes = 0
-    const counted = Math.min(queued, this.#answerBytes)
-    const before = this.#countedAnswerBytes
-    if (counted === before) return
-    this.#countedAnswerBytes = counted
-    if (counted > before) this.budget.add(counted - before)
-    else this.budget.remove(before - counted)
   }
 
   /** KIP-511: an unknown version of ApiVersions is answered in version 0, so that the client can ask again. All else ends here. */
@@ -457,9 +385,8 @@ export class Connection implements Sink, Caller, Reader {
         apiKeys: [{ apiKey: header.apiKey, minVersion: first, maxVersion: last }],
       }
       const slot = new Slot(served, { ...header, apiVersion: 0 }, this, frame)
-      slot.answer = answer
-      this.#slots.push(slot)
-      this.#flush()
+      this.#answers.begin(slot)
+      this.#answers.settle(slot, answer)
       return
     }
     const what =
@@ -493,24 +420,11 @@ export class Connection implements Sink, Caller, Reader {
     this.#socket.end()
   }
 
-  /** The first bytes of a connection are no frame: say what they look like, since that is how misconfiguration shows. */
-  #strangerSays(otherwise: string): string {
-    const first = this.#first
-    const text = first.toString('latin1')
-    if (/^(?:GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT) ?/.test(text)) {
-      return 'HTTP; this port speaks the Kafka protocol'
-    }
-    if (first[0] === 0x16 && first[1] === 0x03) {
-      return `TLS to the plaintext listener ${this.listener}; set security.protocol=PLAINTEXT in the client, or dial a TLS listener`
-    }
-    return `bytes that are no Kafka request: ${otherwise}`
-  }
-
   /** Back-pressure: who does not read his answers, or asks faster than we answer, is not read from. */
   #balance(): void {
     if (this.#closing) return
     const own =
-      this.#slots.length + this.#behind.length >= this.#limits.inFlightMax ||
+      this.#answers.waiting + this.#behind.length >= this.#limits.inFlightMax ||
       this.#inFlightBytes >= this.#limits.inFlightBytesMax ||
       this.#socket.queuedBytes >= this.#limits.queuedBytesMax
     if (own) this.budget.leave(this)

@@ -1,6 +1,6 @@
 import type { Api } from '#protocol/apis.ts'
-import type { InputOf, MessageOf, Schema, VersionRange } from '#protocol/schema.ts'
-import type { Address } from '#world/world.ts'
+import type { InputOf, MessageOf, RecordsHole, Schema, VersionRange } from '#protocol/schema.ts'
+import type { Address, File } from '#world/world.ts'
 
 /** What a request handler knows about who asks. */
 export interface Call {
@@ -43,6 +43,13 @@ export const NO_ANSWER = Symbol('no answer')
 export const HANG_UP = Symbol('hang up')
 
 export type Answer<Response> = Response | typeof NO_ANSWER | typeof HANG_UP
+
+/** A range of a file in place of records in an answer: it goes from the file to the socket. */
+export interface FileRange extends RecordsHole {
+  readonly file: File
+  readonly position: number
+  readonly size: number
+}
 
 /** One API as a listener serves it. */
 export interface ServedApi {

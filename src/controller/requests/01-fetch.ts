@@ -1,7 +1,6 @@
 import { METADATA_TOPIC_ID, ZERO_UUID } from '#base/uuid.ts'
 import { CLUSTER_METADATA_TOPIC } from '#core/metadata/topic-name.ts'
-import type { FileRange } from '#network/connection.ts'
-import { HANG_UP, type ServedApi, serve } from '#network/service.ts'
+import { type FileRange, HANG_UP, type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { FetchRequest, FetchResponse } from '#protocol/messages/fetch.ts'

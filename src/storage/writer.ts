@@ -10,7 +10,8 @@ import { type Loaded, restoreFold } from './load.ts'
 import type { LogConfig } from './log-config.ts'
 import type { ProducerSnapshots } from './producer-snapshots.ts'
 import { RollPlan } from './roll-plan.ts'
-import { Segment, type SegmentPlace } from './segment.ts'
+import type { Segment, SegmentPlace } from './segment.ts'
+import { Segments } from './segments.ts'
 import { type StorageError, storageError } from './storage-error.ts'
 import { type Syncs, syncEach } from './syncs.ts'
 import type { WriteTurns } from './write-turns.ts'
@@ -42,7 +43,7 @@ export interface WriterOptions {
 }
 
 /**
- * The end of a log: gathers appends into writes, rolls segments, syncs, cuts.
+ * The end of a log, and in which order it moves: gathers appends into writes, rolls, syncs, cuts its {@link Segments}.
  *
  *   append → gather ─(soon, or when the write before is done)→ one writev → index, ends of batches → end offset
  *                                                            └ flush.messages reached: one fsync for all that wait
@@ -52,7 +53,7 @@ export interface WriterOptions {
  */
 export class Writer {
   readonly #options: WriterOptions
-  readonly #segments: Segment[]
+  readonly #segments: Segments
   readonly #epochs: LeaderEpochs
   readonly #snapshots: ProducerSnapshots
   config: LogConfig
@@ -80,22 +81,19 @@ export class Writer {
   #syncingNext: Promise<void> | undefined
   /** While the log is being cut there is no sync: it would speak for offsets that come anew. */
   #cutting: Promise<unknown> | undefined
-  #folderUnsynced: boolean
   #flushTimer: Timer | undefined
   /** Everything that needs the segments for itself takes turns. */
   #turn: Promise<unknown> = DONE
   #background: Promise<unknown> = DONE
   /** Where the log is to begin anew, while that is not done. */
   #restarting: Offset | undefined
-  /** A segment whose file may be there, though making it failed: left behind, its name would lie about the log's end. */
-  #unborn: Segment | undefined
   #closed = false
 
   constructor(options: WriterOptions, config: LogConfig, loaded: Loaded) {
     this.#options = options
     this.config = config
     this.#syncs = syncEach(options.disk)
-    this.#segments = loaded.segments
+    this.#segments = new Segments(options.place, options.clock, loaded.segments, loaded.folderUnsynced)
     this.#epochs = loaded.epochs
     this.#snapshots = loaded.snapshots
     this.nextOffset = loaded.endOffset
@@ -103,22 +101,17 @@ export class Writer {
     this.#writtenOffset = loaded.endOffset
     this.durableOffset = loaded.durableOffset
     this.startOffset = loaded.startOffset
-    this.#folderUnsynced = loaded.folderUnsynced
-    this.#plan = new RollPlan(options.clock, options.place.folder, this.#active)
+    this.#plan = new RollPlan(options.clock, options.place.folder, this.#segments.active)
     this.#cure = new Cure(options, this)
   }
 
   get segments(): readonly Segment[] {
-    return this.#segments
+    return this.#segments.list
   }
 
   /** Why appends are refused now. */
   get failure(): StorageError | undefined {
     return this.#cure.failure
-  }
-
-  get #active(): Segment {
-    return this.#segments.at(-1) as Segment
   }
 
   append(bytes: Buffer, at: number, end: number): Promise<void> {
@@ -198,7 +191,7 @@ export class Writer {
       try {
         if (gather?.roll !== undefined) await this.#beginSegment(gather.roll)
         if (gather !== undefined && gather.bytes > 0) {
-          const active = this.#active
+          const { active } = this.#segments
           const file = active.writableFile ?? (await active.openWritable())
           await file.write(gather.parts, active.size)
         }
@@ -221,7 +214,7 @@ export class Writer {
   /** Writes what waits first without a trip to the thread pool, where that can be done. */
   #writeNow(): 'written' | 'failed' | 'not' {
     const gather = this.#queue[0] as Gather
-    const active = this.#active
+    const { active } = this.#segments
     const file = active.writableFile
     if (file === undefined || gather.roll !== undefined || gather.bytes > NOW_BYTES_MAX) return 'not'
     try {
@@ -237,7 +230,7 @@ export class Writer {
   }
 
   #written(gather: Gather): void {
-    const active = this.#active
+    const { active } = this.#segments
     const { indexIntervalBytes, flushMessages } = this.config
     for (const part of gather.parts) {
       for (let at = 0; at < part.length; ) {
@@ -271,32 +264,17 @@ export class Writer {
   }
 
   async #beginSegment({ baseOffset, producers }: NonNullable<Gather['roll']>): Promise<void> {
-    const { place, clock } = this.#options
-    const old = this.#active
-    const segment = new Segment(place, baseOffset, clock.now())
-    segment.reset()
-    segment.busy = true
-    this.#unborn = segment
-    const file = await segment.openWritable()
-    if ((await file.size()) > 0) await file.truncate(0)
-    this.#unborn = undefined
-    segment.nameUnsynced = true
-    if (old.size === 0) {
-      this.#segments.pop()
-      if (old.baseOffset !== baseOffset) await old.removeFiles()
-    }
-    this.#segments.push(segment)
-    if (old.size === 0) return
-    old.seal()
+    const full = await this.#segments.begin(baseOffset)
+    if (full === undefined) return
     this.later(async () => {
       await this.#sync()
-      await old.writeIndexes()
+      await full.writeIndexes()
       await this.#snapshots.write(baseOffset, producers, this.bases())
     })
   }
 
   bases(): Offset[] {
-    return this.#segments.map(segment => segment.baseOffset)
+    return this.#segments.bases()
   }
 
   /** Work that nobody waits for, one after the other. What fails is done again at the next checkpoint. */
@@ -318,16 +296,11 @@ export class Writer {
   async flush(syncs: Syncs = this.#syncs): Promise<void> {
     await this.settled()
     if (this.failure !== undefined) throw this.failure
-    if (this.durableOffset < this.#writtenOffset || this.#hasUnsynced()) await this.#sync(syncs)
+    if (this.durableOffset < this.#writtenOffset || this.#segments.isUnsynced) await this.#sync(syncs)
   }
 
   async background(): Promise<void> {
     await this.#background
-  }
-
-  #hasUnsynced(): boolean {
-    const active = this.#active
-    return active.unsynced || active.nameUnsynced
   }
 
   /** One sync at a time; whoever comes during one shares the next. */
@@ -351,7 +324,7 @@ export class Writer {
     const waiting = this.#awaitingSync
     this.#awaitingSync = []
     try {
-      await this.#syncFiles(syncs)
+      await this.#segments.sync(syncs)
     } catch (error) {
       this.#awaitingSync = [...waiting, ...this.#awaitingSync]
       this.#fail(error, undefined, true)
@@ -370,31 +343,6 @@ export class Writer {
     }
   }
 
-  /** Older segments first: what is durable has no holes. */
-  async #syncFiles(syncs: Syncs): Promise<void> {
-    const { folder } = this.#options.place
-    let first = this.#segments.length - 1
-    while (first > 0 && isUnsynced(this.#segments[first - 1] as Segment)) first--
-    let names = this.#folderUnsynced
-    for (const segment of this.#segments.slice(first)) {
-      if (segment.nameUnsynced) names = true
-      if (!segment.unsynced) continue
-      segment.unsynced = false
-      try {
-        await syncs.file(segment.file ?? (await segment.open()))
-      } catch (error) {
-        segment.unsynced = true
-        throw error
-      }
-    }
-    if (!names) return
-    await syncs.folder(folder)
-    for (const segment of this.#segments.slice(first)) segment.nameUnsynced = false
-    if (!this.#folderUnsynced) return
-    await syncs.folder(folder.slice(0, Math.max(1, folder.lastIndexOf('/'))))
-    this.#folderUnsynced = false
-  }
-
   #fail(error: unknown, during: Gather | undefined, ofSync = false): void {
     const failure = storageError(error, this.#options.place.folder)
     this.cuts++
@@ -410,17 +358,13 @@ export class Writer {
 
   /** For the cure: takes away what a failure may have left behind the end offset. */
   async cutOff(): Promise<void> {
-    if (this.#unborn !== undefined) {
-      await this.#unborn.removeFiles()
-      await this.#options.disk.syncFolder(this.#options.place.folder)
-      this.#unborn = undefined
-    }
+    await this.#segments.removeUnborn()
     if (this.#restarting !== undefined) await this.restartAt(this.#restarting)
     else await this.cutTo(this.endOffset)
   }
 
   cured(): void {
-    this.#plan.follow(this.#active)
+    this.#plan.follow(this.#segments.active)
   }
 
   /**
@@ -449,19 +393,8 @@ export class Writer {
   }
 
   async #cutTo(offset: Offset): Promise<void> {
-    const segments = this.#segments
     this.endOffset = Math.min(this.endOffset, offset)
-    const count = segments.length
-    while (segments.length > 1 && this.#active.baseOffset > offset) {
-      await this.#active.removeFiles()
-      segments.pop()
-    }
-    // A file that comes back in a power cut would lie across what is appended in its place.
-    if (segments.length < count) await this.#options.disk.syncFolder(this.#options.place.folder)
-    const active = this.#active
-    const walk = active.size > 0 ? await active.seek(offset) : undefined
-    const below = walk === undefined ? offset : Math.min(offset, walk.baseOffset)
-    await this.#ends(await active.truncate(walk?.position ?? active.size, below))
+    await this.#ends(await this.#segments.cut(offset))
   }
 
   /** Throws everything away and begins anew at `offset`. */
@@ -470,24 +403,10 @@ export class Writer {
   }
 
   async #restartAt(offset: Offset): Promise<void> {
-    const { disk, place, clock } = this.#options
-    const segments = this.#segments
     this.#restarting = offset
     this.startOffset = offset
     this.endOffset = offset
-    while (segments.length > 1) {
-      await this.#active.removeFiles()
-      segments.pop()
-    }
-    await this.#active.removeFiles()
-    const segment = new Segment(place, offset, clock.now())
-    segments[0] = segment
-    segment.reset()
-    segment.busy = true
-    // An empty file, because its name is all that says where the log begins.
-    await (await segment.openWritable()).truncate(0)
-    await segment.writeIndexes()
-    await disk.syncFolder(place.folder)
+    await this.#segments.restart(offset)
     this.#epochs.clear()
     await this.#snapshots.removeAbove(-1)
     await this.#ends(offset)
@@ -505,9 +424,9 @@ export class Writer {
     this.startOffset = Math.min(this.startOffset, end)
     this.#epochs.truncateFromEnd(end)
     await this.#snapshots.removeAbove(end)
-    await this.#snapshots.removeBelow((this.#segments[0] as Segment).baseOffset)
-    await restoreFold({ fold, clean: false }, this.#segments, this.#snapshots, end, end)
-    this.#plan.follow(this.#active)
+    await this.#snapshots.removeBelow((this.segments[0] as Segment).baseOffset)
+    await restoreFold({ fold, clean: false }, this.segments, this.#snapshots, end, end)
+    this.#plan.follow(this.#segments.active)
     // Before anything is appended: a recovery point above the cut would vouch for bytes that come later.
     if (lowered) await this.#options.recoveryPointLowered?.()
   }
@@ -522,8 +441,4 @@ export class Writer {
     await this.#syncing?.catch(ignore)
     await this.#background
   }
-}
-
-function isUnsynced(segment: Segment): boolean {
-  return segment.unsynced || segment.nameUnsynced
 }

@@ -6,8 +6,7 @@ test('a rate gives a second of itself at once, and then makes who comes wait unt
   const rate = new ByteRate()
   assert.equal(rate.waitMs(1000, 0), 0)
   rate.take(3000)
-  assert.equal(rate.waitMs(1000, 0), 2001)
-  assert.equal(rate.waitMs(1000, 1000), 1001)
+  assert.equal(rate.waitMs(1000, 1500), 501)
   assert.equal(rate.waitMs(1000, 2001), 0)
   rate.take(1)
   assert.equal(rate.waitMs(1000, 60_000), 0)
@@ -16,5 +15,14 @@ test('a rate gives a second of itself at once, and then makes who comes wait unt
 })
 
 test('a rate of nothing lets nothing through', () => {
-  assert.equal(new ByteRate().waitMs(0, 0), Number.MAX_SAFE_INTEGER)
+  const rate = new ByteRate()
+  for (const now of [0, 1000, 1e9]) assert.ok(rate.waitMs(0, now) > 0)
+})
+
+test('whoever waits asks again within a second, as the rate may have been raised or taken away', () => {
+  const rate = new ByteRate()
+  assert.equal(rate.waitMs(0, 0), 1000)
+  rate.take(1_000_000)
+  assert.equal(rate.waitMs(10, 0), 1000)
+  assert.equal(rate.waitMs(100_000_000, 100), 0)
 })

@@ -4,17 +4,19 @@ import type { Partition } from './partition.ts'
 
 /** Bytes that may go at once after a rest: so many seconds of the rate. */
 const BURST_SECONDS = 1
+/** Nobody waits for longer before asking again: by then the rate may be another, or none. */
+const WAIT_MS_MAX: Millis = 1000
 
 /** A rate that may be overdrawn by the last who took from it; who comes after waits until it is even again. */
 export class ByteRate {
   #left = 0
   #at: Millis = Number.NEGATIVE_INFINITY
 
-  /** How long until something may be taken; 0 is now. `rate` is in bytes per second. */
+  /** How long until something may be taken, or to ask again; 0 is now. `rate` is in bytes per second. */
   waitMs(rate: number, now: Millis): Millis {
     this.#refill(rate, now)
     if (this.#left > 0) return 0
-    return rate <= 0 ? Number.MAX_SAFE_INTEGER : Math.ceil(((1 - this.#left) / rate) * 1000)
+    return rate <= 0 ? WAIT_MS_MAX : Math.min(WAIT_MS_MAX, Math.ceil(((1 - this.#left) / rate) * 1000))
   }
 
   take(bytes: number): void {

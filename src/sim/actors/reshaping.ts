@@ -1,5 +1,5 @@
 import type { SeededRandom } from '#base/random.ts'
-import type { NodeId } from '#base/units.ts'
+import type { Millis, NodeId } from '#base/units.ts'
 import { alterConfigs } from '#client/admin/configs.ts'
 import { electLeaders } from '#client/admin/elections.ts'
 import { addVoter, describeQuorum, removeVoter } from '#client/admin/quorum.ts'
@@ -17,6 +17,7 @@ export const LOOSE_TOPIC = 'loose'
 
 const THROTTLED = ['leader.replication.throttled', 'follower.replication.throttled'] as const
 const ENDS_MS_MAX = 240_000
+const RESTS_MS_MAX = 5000
 /** What may be wrong with a change that was right a moment ago: brokers come and go. */
 const RIGHTLY_REFUSED: ReadonlySet<string> = new Set([
   'INVALID_REPLICA_ASSIGNMENT',
@@ -73,14 +74,20 @@ export class Reshaping {
 
   async run(): Promise<void> {
     if (this.#shapes.length === 0) return
-    const { simulation } = this.#scene
     const client = await dial(this.#scene, this.#node, this.#random)
     while (!this.#scene.calm) {
-      await simulation.wait(this.#random.between(1, 6000) * this.#scene.pace)
+      await this.#rest(this.#random.between(1, 6000) * this.#scene.pace)
       if (!this.#scene.calm) await this.#random.pick(this.#shapes)(client)
     }
     await this.#settle(client)
     client.close()
+  }
+
+  /** Not beyond the calm: a throttle that stayed would hold up what has to be well again soon. */
+  async #rest(ms: Millis): Promise<void> {
+    for (let left = ms; left > 0 && !this.#scene.calm; left -= RESTS_MS_MAX) {
+      await this.#scene.simulation.wait(Math.min(left, RESTS_MS_MAX))
+    }
   }
 
   /** Nothing that was begun goes on for ever. */

@@ -26,8 +26,7 @@ interface Node {
   /** Undefined where nobody gave one. */
   readonly nodeId: number | undefined
   readonly roles: { readonly broker: boolean; readonly controller: boolean }
-  /** The one for controllers. */
-  readonly listener: Listener | undefined
+  readonly listeners: readonly Listener[]
   /** How others reach this node, where that was said. */
   readonly host: string | undefined
   readonly values: ReadonlyMap<string, string>
@@ -49,7 +48,7 @@ export function bootstrapEntries(values: ReadonlyMap<string, string>): HostPort[
 
 /** Reads what concerns the quorum, and says what in it contradicts the rest. */
 export function quorumConfig(node: Node): { quorum: QuorumConfig; problems: QuorumProblem[] } {
-  const { nodeId, roles, listener, values } = node
+  const { nodeId, roles, listeners, values } = node
   const problems: QuorumProblem[] = []
   const wrong = (key: string, message: string): void => {
     problems.push({ key, message })
@@ -74,7 +73,8 @@ export function quorumConfig(node: Node): { quorum: QuorumConfig; problems: Quor
       VOTERS,
       `${VOTERS} includes this node (${nodeId ?? 1}), and process.roles does not include controller. Add the role, or remove the node.`,
     )
-  if (!roles.controller && voters.length === 0 && bootstrap.length === 0)
+  const namesItself = bootstrap.length === 0 && bootstrapEntries(values).length > 0
+  if (!roles.controller && voters.length === 0 && bootstrap.length === 0 && !namesItself)
     wrong(
       BOOTSTRAP,
       `A broker that is no controller needs one: name the controllers in ${BOOTSTRAP} (--join host:port), or add the role controller.`,
@@ -86,22 +86,27 @@ export function quorumConfig(node: Node): { quorum: QuorumConfig; problems: Quor
     )
   if (autoJoin && voters.length > 0)
     wrong(AUTO_JOIN, `${AUTO_JOIN} does not go with a fixed list of voters. Remove it, or ${VOTERS}.`)
-  if (autoJoin && founds && bootstrapEntries(values).length > 0)
+  if (namesItself && voters.length === 0 && (autoJoin || !roles.controller))
     wrong(
       BOOTSTRAP,
-      `${BOOTSTRAP} (--join) names this node itself, whose controller listens on port ${listener?.port}. Name another node, or give this one another port (--port).`,
+      `${BOOTSTRAP} (--join) names this node itself, which listens on ${listeners.map(({ port }) => port).join(' and ')}. Name another node, or give this one another port (--port).`,
     )
   if (nodeId === undefined && !founds && (voters.length > 1 || bootstrap.length > 0 || !roles.controller))
     wrong('node.id', 'A node that joins others needs a number that none of them has: set node.id (--node-id).')
   return { quorum: { voters, bootstrap, autoJoin, founds }, problems }
 }
 
-/** Kafka's own example has the node's address among the bootstrap servers: it is no other to ask. */
-function isOwn({ host, port }: HostPort, { listener, host: own }: Node): boolean {
-  if (listener === undefined || listener.port === 0) return false
-  const { advertised } = listener
-  if (advertised !== undefined && advertised.host === host && advertised.port === port) return true
-  return port === listener.port && (isLoopback(host) || host === listener.host || host === own)
+/**
+ * Kafka's own example has the node's address among the bootstrap servers: it is no other to ask. A broker may be named to
+ * join, too, so the listeners for clients count as well.
+ */
+function isOwn({ host, port }: HostPort, { listeners, host: own }: Node): boolean {
+  return listeners.some(listener => {
+    const { advertised } = listener
+    if (listener.port === 0) return false
+    if (advertised !== undefined && advertised.host === host && advertised.port === port) return true
+    return port === listener.port && (isLoopback(host) || host === listener.host || host === own)
+  })
 }
 
 function items(text: string | undefined): string[] {

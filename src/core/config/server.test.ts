@@ -233,6 +233,15 @@ test('the quorum', () => {
     wrong('controller.quorum.auto.join.enable=true', 'controller.quorum.bootstrap.servers=localhost:9093'),
     /names this node itself/,
   )
+  // Others are mostly joined by the port for clients, and so it is mostly that one by mistake.
+  assert.match(
+    wrong('controller.quorum.auto.join.enable=true', 'controller.quorum.bootstrap.servers=localhost:9092'),
+    /names this node itself, which listens on 9092 and 9093\./,
+  )
+  assert.match(
+    wrong('node.id=2', 'process.roles=broker', 'controller.quorum.bootstrap.servers=localhost:9092'),
+    /names this node itself, which listens on 9092\./,
+  )
   assert.match(
     wrong(
       'node.id=2',

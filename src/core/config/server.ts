@@ -397,7 +397,7 @@ class NodeReader {
     const { quorum, problems } = quorumConfig({
       nodeId: this.#settings.has('node.id') || this.#settings.has('broker.id') ? nodeId : undefined,
       roles,
-      listener: listeners.find(({ forControllers }) => forControllers),
+      listeners,
       host: this.#host,
       values: this.#fixed,
     })

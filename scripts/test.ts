@@ -6,6 +6,7 @@
 // A stage that lacks something it cannot bring itself (Java, Go, Python) is skipped and named at the end. The last line
 // is always `N passed, N failed, N skipped`; the exit code is 1 when anything failed.
 import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
@@ -94,7 +95,9 @@ const STAGES: readonly Stage[] = [
     perform: async (outcome, limitMs) => {
       await tests(outcome, limitMs, testFiles('simulation'))
       const { WORKLOADS } = await import('../src/sim/workloads/workloads.ts')
-      await Promise.all([...WORKLOADS.keys()].map(workload => simulate(outcome, limitMs, workload)))
+      await Promise.all([...WORKLOADS.keys()].map(workload => simulate(outcome, limitMs, workload, 1, SIMULATED_SEEDS)))
+      const fresh = freshSeed()
+      await Promise.all(Object.keys(FRESH_SEEDS).map(name => simulate(outcome, limitMs, name, fresh, FRESH_SEEDS)))
     },
   },
   {
@@ -131,16 +134,28 @@ const STAGES: readonly Stage[] = [
   },
 ]
 
-/**
- * How many seeds of each workload, always the same ones: chance finds, it does not decide. `npm run sim` looks further. Those
- * of a cluster live ten hours of its time.
- */
+/** How many seeds of each workload, always the same ones. Those of a cluster live ten hours of its time. */
 const SIMULATED_SEEDS: Readonly<Record<string, number>> = { echo: 1000, storage: 300, node: 80, cluster: 21 }
+/** And how many that no tree before this one has lived through. */
+const FRESH_SEEDS: Readonly<Record<string, number>> = { storage: 100, node: 30, raft: 100, cluster: 24 }
 
-function simulate(outcome: Outcome, limitMs: number, workload: string): Promise<void> {
-  const seeds = String(SIMULATED_SEEDS[workload] ?? 100)
-  const args = [join(root, 'src', 'sim', 'main.ts'), '--workload', workload, '--seed', '1', '--seeds', seeds]
-  return program(outcome, limitMs, `seeds of ${workload}`, process.execPath, args)
+/** Drawn by what is simulated: new with every change, and the same for the same tree, which keeps its colour. */
+function freshSeed(): number {
+  const hash = createHash('sha256')
+  for (const path of globSync('src/**/*.ts', { cwd: root }).sort()) hash.update(readFileSync(join(root, path)))
+  return hash.digest().readUInt32BE(0)
+}
+
+function simulate(
+  outcome: Outcome,
+  limitMs: number,
+  workload: string,
+  first: number,
+  counts: Readonly<Record<string, number>>,
+): Promise<void> {
+  const seeds = String(counts[workload] ?? 100)
+  const args = [join(root, 'src', 'sim', 'main.ts'), '--workload', workload, '--seed', String(first), '--seeds', seeds]
+  return program(outcome, limitMs, `${seeds} seeds of ${workload} from ${first}`, process.execPath, args)
 }
 
 /** What a real Kafka needs and this machine does not have. */

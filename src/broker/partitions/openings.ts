@@ -1,6 +1,7 @@
 import type { NodeId } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
+import { ProducerRoom } from '#core/partition/producer-room.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
 import type { BatchFold } from '#storage/batch-fold.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
@@ -33,6 +34,7 @@ const REOPEN_MS = 2000
 /** Opens the partitions that are new here, with their logs, and knows of those whose disk does not let it. */
 export class Openings {
   readonly #options: OpeningsOptions
+  readonly #room = new ProducerRoom()
   /** By topic id and index: a partition that is tried again may be asked for by the image meanwhile. */
   readonly #opening = new Map<string, Promise<Partition>>()
   /** Partitions whose folder failed, so that they are offline and not missing. */
@@ -79,7 +81,7 @@ export class Openings {
 
   async #open(topic: OpenedTopic, index: number): Promise<Partition> {
     const directoryId = this.#directoryOf(topic, index)
-    const producers = new ProducerStates()
+    const producers = new ProducerStates(this.#room)
     let opened: Partition | undefined
     const fold: BatchFold = {
       restore: entries => producers.restore(entries),
@@ -89,7 +91,7 @@ export class Openings {
       },
       snapshot: () => producers.snapshot(opened?.appending ?? Number.POSITIVE_INFINITY),
     }
-    const { log, highWatermark } = await this.#options.folders.open({
+    const opening = this.#options.folders.open({
       topic: topic.name,
       topicId: topic.id,
       partition: index,
@@ -98,6 +100,8 @@ export class Openings {
       highWatermark: () => opened?.highWatermark ?? 0,
       directoryId,
     })
+    opening.catch(() => producers.leaveRoom())
+    const { log, highWatermark } = await opening
     opened = new Partition(topic.id, topic.name, index, log, producers, highWatermark, this.#options.around)
     return opened
   }

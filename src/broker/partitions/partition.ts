@@ -301,6 +301,7 @@ export class Partition implements ReplicaOwner {
   /** The topic is gone, or the broker stops: nobody waits here any more. */
   leave(): void {
     this.#gone = true
+    this.producers.leaveRoom()
     this.#follow(-1, this.#leaderEpoch)
   }
 }

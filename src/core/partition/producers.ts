@@ -1,3 +1,4 @@
+import { Recency, type Recent } from '#base/recency.ts'
 import { type Epoch, INT32_MAX, type Millis, type Offset, type ProducerId } from '#base/units.ts'
 import {
   baseOffset,
@@ -10,9 +11,13 @@ import {
   producerEpoch,
   producerId,
 } from '#records/batch.ts'
+import type { ProducerRoom } from './producer-room.ts'
 
 /** How many of a producer's last batches are remembered, so that a repeat is known as one (KIP-98, KAFKA-5494). */
 const BATCHES_REMEMBERED = 5
+
+/** Of a partition: what a checkpoint writes down in one go. Decision 0018 says why so many. */
+export const PRODUCERS_MAX = 50_000
 
 /**
  * A producer and one of its batches as the `.snapshot` files of a log hold it (schema ProducerSnapshot). Kafka writes the
@@ -42,15 +47,16 @@ interface Batch {
   readonly timestamp: Millis
 }
 
-interface Producer {
+interface Producer extends Recent<Producer> {
+  readonly id: ProducerId
   epoch: Epoch
   coordinatorEpoch: Epoch
   currentTxnFirstOffset: Offset
   timestamp: Millis
-  /** The newest last, at most BATCHES_REMEMBERED; all of the current epoch. */
-  batches: Batch[]
+  /** The newest last, at most BATCHES_REMEMBERED; all of the current epoch. Replaced, never changed: most have one only. */
+  batches: readonly Batch[]
   /** Admitted, and not yet in the log. Forgotten when their write fails. */
-  pending: Batch[]
+  pending: readonly Batch[]
 }
 
 export type ProducerVerdict =
@@ -69,15 +75,31 @@ export type ProducerVerdict =
     }
 
 const NEW: ProducerVerdict = { kind: 'new' }
+const NONE: readonly never[] = []
+
+/** How many at most are passed over, of those that have to stay, to make room for one. */
+const PASSED_OVER = 8
 
 /**
  * What one partition knows of the idempotent producers that wrote to it: the fold of its log's batch headers. A batch
  * is checked against what the log holds and what is on its way there, so that a pipelining producer is judged by what
  * it sent before.
+ *
+ * Of more than PRODUCERS_MAX, those that wrote last are known. That follows from the log alone, so replicas forget the
+ * same ones; where they do not (one has folded less of the log), nothing follows: what is in the log is folded unchecked.
  */
 export class ProducerStates {
   readonly #producers = new Map<ProducerId, Producer>()
+  /** In the order in which they wrote. */
+  readonly #recency = new Recency<Producer>()
   readonly #withPending = new Set<Producer>()
+  #room: ProducerRoom | undefined
+  readonly #max: number
+
+  constructor(room?: ProducerRoom, max: number = PRODUCERS_MAX) {
+    this.#room = room
+    this.#max = max
+  }
 
   get size(): number {
     return this.#producers.size
@@ -122,23 +144,26 @@ export class ProducerStates {
   /** Notes a batch that was judged new and has its offset, before it is in the log. */
   admit(buffer: Buffer, at: number): void {
     const producer = this.#producer(producerId(buffer, at), producerEpoch(buffer, at))
-    producer.pending.push(batchOf(buffer, at))
+    producer.pending = [...producer.pending, batchOf(buffer, at)]
     this.#withPending.add(producer)
   }
 
   /** What was admitted below this offset is in the log now. */
   stored(endOffset: Offset): void {
     for (const producer of this.#withPending) {
-      while (producer.pending.length > 0 && (producer.pending[0] as Batch).lastOffset < endOffset) {
-        remember(producer, producer.pending.shift() as Batch)
+      const { pending } = producer
+      let stored = 0
+      while (stored < pending.length && (pending[stored] as Batch).lastOffset < endOffset) {
+        remember(producer, pending[stored++] as Batch)
       }
+      producer.pending = stored === pending.length ? NONE : pending.slice(stored)
       if (producer.pending.length === 0) this.#withPending.delete(producer)
     }
   }
 
   /** What was admitted and is not in the log will not get there. */
   forgetPending(): void {
-    for (const producer of this.#withPending) producer.pending = []
+    for (const producer of this.#withPending) producer.pending = NONE
     this.#withPending.clear()
   }
 
@@ -158,9 +183,12 @@ export class ProducerStates {
 
   /** Starts again from a snapshot of the log. */
   restore(entries: readonly ProducerSnapshotEntry[]): void {
+    this.#room?.left(this)
     this.#producers.clear()
+    this.#recency.clear()
     this.#withPending.clear()
-    for (const entry of entries) {
+    // By their offsets is by when they wrote, in whichever order the file has them.
+    for (const entry of entries.toSorted((a, b) => a.lastOffset - b.lastOffset)) {
       const producer = this.#producer(entry.producerId, entry.epoch)
       producer.epoch = entry.epoch
       producer.coordinatorEpoch = entry.coordinatorEpoch
@@ -181,9 +209,9 @@ export class ProducerStates {
   /** What a `.snapshot` file holds: the last batches of each producer below an offset, on their way to the log or in it. */
   snapshot(below: Offset): ProducerSnapshotEntry[] {
     const entries: ProducerSnapshotEntry[] = []
-    for (const [producerId, producer] of this.#producers) {
-      const { coordinatorEpoch, currentTxnFirstOffset } = producer
-      const batches = [...producer.batches, ...producer.pending.filter(batch => batch.lastOffset < below)]
+    for (const producer of this.#recency) {
+      const { id: producerId, coordinatorEpoch, currentTxnFirstOffset } = producer
+      const batches = batchesBelow(producer, below)
       const last = batches.at(-1)
       if (last === undefined) {
         if (producer.epoch < 0) continue
@@ -192,12 +220,19 @@ export class ProducerStates {
         entries.push({ producerId, epoch, ...none, timestamp, coordinatorEpoch, currentTxnFirstOffset })
         continue
       }
-      for (const batch of batches.slice(-BATCHES_REMEMBERED)) {
-        if (batch.epoch !== last.epoch) continue
-        const { epoch, lastSequence, lastOffset, timestamp } = batch
-        const offsetDelta = lastOffset - batch.firstOffset
-        const entry = { producerId, epoch, lastSequence, lastOffset, offsetDelta, timestamp }
-        entries.push({ ...entry, coordinatorEpoch, currentTxnFirstOffset })
+      for (const { epoch, firstOffset, lastSequence, lastOffset, timestamp } of batches) {
+        if (epoch !== last.epoch) continue
+        const offsetDelta = lastOffset - firstOffset
+        entries.push({
+          producerId,
+          epoch,
+          lastSequence,
+          lastOffset,
+          offsetDelta,
+          timestamp,
+          coordinatorEpoch,
+          currentTxnFirstOffset,
+        })
       }
     }
     return entries
@@ -205,21 +240,68 @@ export class ProducerStates {
 
   /** Forgets producers that have not written since `before` and have no open transaction (producer.id.expiration.ms). */
   expire(before: Millis): void {
-    for (const [id, producer] of this.#producers) {
-      if (producer.pending.length === 0 && producer.currentTxnFirstOffset < 0 && producer.timestamp < before) {
-        this.#producers.delete(id)
+    for (const producer of this.#recency) if (mayGo(producer) && producer.timestamp < before) this.#forget(producer)
+  }
+
+  /** The partition leaves the broker. What is known stays, as the log writes it down when it is closed. */
+  leaveRoom(): void {
+    this.#room?.left(this)
+    this.#room = undefined
+  }
+
+  /** Forgets the one that has been idle for longest. False where that is none, or only ones that have to stay. */
+  forgetIdlest(): boolean {
+    for (let passed = 0; passed <= PASSED_OVER; passed++) {
+      const idlest = this.#recency.oldest
+      if (idlest === undefined) return false
+      if (mayGo(idlest)) {
+        this.#forget(idlest)
+        return true
       }
+      this.#recency.use(idlest)
     }
+    return false
+  }
+
+  #forget(producer: Producer): void {
+    this.#producers.delete(producer.id)
+    this.#recency.remove(producer)
+    this.#room?.forgotten()
   }
 
   #producer(id: ProducerId, epoch: Epoch): Producer {
-    let producer = this.#producers.get(id)
-    if (producer === undefined) {
-      producer = { epoch, coordinatorEpoch: -1, currentTxnFirstOffset: -1, timestamp: -1, batches: [], pending: [] }
-      this.#producers.set(id, producer)
+    const known = this.#producers.get(id)
+    if (known !== undefined) {
+      this.#recency.use(known)
+      return known
     }
+    if (this.#producers.size >= this.#max) this.forgetIdlest()
+    this.#room?.coming(this)
+    const producer: Producer = {
+      id,
+      epoch,
+      coordinatorEpoch: -1,
+      currentTxnFirstOffset: -1,
+      timestamp: -1,
+      batches: NONE,
+      pending: NONE,
+      older: undefined,
+      newer: undefined,
+    }
+    this.#producers.set(id, producer)
+    this.#recency.use(producer)
     return producer
   }
+}
+
+/** Nothing of it is under way, and no transaction is open: to forget it does no more than a day of silence does. */
+function mayGo({ pending, currentTxnFirstOffset }: Producer): boolean {
+  return pending.length === 0 && currentTxnFirstOffset < 0
+}
+
+function batchesBelow({ batches, pending }: Producer, below: Offset): readonly Batch[] {
+  if (pending.length === 0) return batches
+  return [...batches, ...pending.filter(batch => batch.lastOffset < below)].slice(-BATCHES_REMEMBERED)
 }
 
 function outOfOrder(id: ProducerId, first: number, why: string): ProducerVerdict {
@@ -235,11 +317,10 @@ function find(batches: readonly Batch[], epoch: Epoch, first: number, last: numb
 }
 
 function remember(producer: Producer, batch: Batch): void {
-  if (batch.epoch !== producer.epoch || batch.firstSequence < 0) producer.batches = []
+  const goesOn = batch.epoch === producer.epoch && batch.firstSequence >= 0 && producer.batches.length > 0
   producer.epoch = batch.epoch
   producer.timestamp = batch.timestamp
-  producer.batches.push(batch)
-  if (producer.batches.length > BATCHES_REMEMBERED) producer.batches.shift()
+  producer.batches = goesOn ? [...producer.batches.slice(1 - BATCHES_REMEMBERED), batch] : [batch]
 }
 
 function batchOf(buffer: Buffer, at: number): Batch {

@@ -185,7 +185,7 @@ export class MetadataLog implements LogView {
       syncedTo: synced.offset,
       clean: false,
       startOffset: snapshots.earliest?.endOffset ?? 0,
-      recoveryPointLowered: () => synced.lower(opened?.durableOffset ?? 0),
+      wasCut: () => synced.lower(opened?.endOffset ?? 0),
     }).catch((error: unknown) => {
       throw error instanceof DamagedLogError ? damagedAt(error, folder, synced) : error
     })

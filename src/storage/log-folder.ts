@@ -114,7 +114,10 @@ export class LogFolder {
       const offsets = [
         await LogOffsets.read(disk, path, RECOVERY_POINT_CHECKPOINT, logs, ({ log }) => log.recoveryPoint),
         await LogOffsets.read(disk, path, LOG_START_CHECKPOINT, logs, ({ log }) => log.startOffset),
-        await LogOffsets.read(disk, path, HIGH_WATERMARK_CHECKPOINT, logs, ({ highWatermark }) => highWatermark()),
+        await LogOffsets.read(disk, path, HIGH_WATERMARK_CHECKPOINT, logs, ({ log, highWatermark }) =>
+          // While a log is cut it is above the end, for which something else will come.
+          Math.min(highWatermark(), log.endOffset),
+        ),
       ] as const
       const entries = await disk.list(path)
       const found = await settleFolders(world, path, entries)
@@ -205,14 +208,23 @@ export class LogFolder {
     return [this.#startOffsets, this.#recoveryPoints, this.#highWatermarks]
   }
 
-  /** Of a log that is not open yet and ends below it. */
-  lowerRecoveryPoint(name: string, offset: Offset): Promise<void> {
-    this.#recoveryPoints.correct(name, offset)
-    return this.writeRecoveryPoints()
+  /** Of a log that is not open yet: what was written down above its end would speak of what is appended from now on. */
+  async endsAt(name: string, endOffset: Offset): Promise<void> {
+    await this.#recoveryPoints.correct(name, endOffset)
+    await this.#highWatermarks.correct(name, endOffset)
   }
 
-  writeRecoveryPoints(): Promise<void> {
-    return this.#recoveryPoints.write()
+  /** The same of one that is open and was cut, also where it begins. */
+  async wasCut(name: string): Promise<void> {
+    for (const offsets of this.#offsets) await offsets.lower(name)
+  }
+
+  /**
+   * A partition is to be made anew. What is written down under its name is of an earlier topic, and after a crash would be
+   * believed of this one: records below that one's start would be gone.
+   */
+  async clear(name: string): Promise<void> {
+    for (const offsets of this.#offsets) await offsets.clear(name)
   }
 
   /** Writes down what changed, so that the next start is short even without a clean stop. */

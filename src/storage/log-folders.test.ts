@@ -289,3 +289,37 @@ test('a mark of before that the disk does not give up is tried again, and a clea
   await folders.close(8)
   assert.equal(await (await LogFolders.open(folderOptions(disk.afterKill(), one))).register(TOPIC_B), TOPIC_B)
 })
+
+test('what was written down of a deleted topic says nothing of one that is made anew under its name', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(folderOptions(disk, { paths: ['/a'] }))
+  const first = await openPartition(folders, 0)
+  await appendTo(first, plainBatch(0, 10, 10, T0))
+  first.log.deleteRecordsBefore(8)
+  await folders.checkpoint()
+  await folders.remove(first.log)
+  const second = await openPartition(folders, 0, TOPIC_B)
+  await appendTo(second, plainBatch(0, 3, 10, T0))
+
+  const again = await LogFolders.open(folderOptions(disk.afterKill(), { paths: ['/a'] }))
+  const { log, highWatermark } = await openPartition(again, 0, TOPIC_B)
+  assert.deepEqual([log.startOffset, log.endOffset, highWatermark], [0, 3, 0])
+  assert.deepEqual(offsetsIn(await readAll(log)), [0, 1, 2])
+})
+
+test('a log that is cut below where it began keeps what is appended then, whatever was written down before', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(folderOptions(disk, { paths: ['/a'] }))
+  const opened = await openPartition(folders, 0)
+  await appendTo(opened, plainBatch(0, 10, 10, T0))
+  opened.log.deleteRecordsBefore(8)
+  await folders.checkpoint()
+  // A leader that lacks all of it was elected, as its topic allows.
+  await opened.log.truncateTo(2)
+  await appendTo(opened, plainBatch(opened.log.nextOffset, 3, 10, T0))
+  const { startOffset, endOffset } = opened.log
+
+  const again = await LogFolders.open(folderOptions(disk.afterKill(), { paths: ['/a'] }))
+  const { log, highWatermark } = await openPartition(again, 0)
+  assert.deepEqual([log.startOffset, log.endOffset, highWatermark], [startOffset, endOffset, startOffset])
+})

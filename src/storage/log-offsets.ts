@@ -44,9 +44,23 @@ export class LogOffsets {
     return this.#loaded.get(name) ?? 0
   }
 
-  /** A log that is not open has it elsewhere. */
-  correct(name: string, offset: Offset): void {
+  /** A log that is not open yet ends below it. */
+  async correct(name: string, offset: Offset): Promise<void> {
+    if (this.loaded(name) <= offset) return
     this.#loaded.set(name, offset)
+    await this.write()
+  }
+
+  /** The log was cut: resolves when the disk says no more of it than there is. */
+  async lower(name: string): Promise<void> {
+    const open = this.#open.get(name)
+    if (open !== undefined) await this.#checkpoint.lower(name, this.#of(open), () => this.#offsets())
+  }
+
+  /** One that is made anew had the name of another: resolves when the disk says nothing of that. */
+  async clear(name: string): Promise<void> {
+    this.forget(name)
+    await this.#checkpoint.lower(name, undefined, () => this.#offsets())
   }
 
   /** The log is open, or gone. */
@@ -55,14 +69,16 @@ export class LogOffsets {
   }
 
   write(): Promise<void> {
-    return this.#checkpoint.write(() => {
-      const offsets = new Map(this.#loaded)
-      for (const [name, open] of this.#open) {
-        const offset = this.#of(open)
-        // 0 is what a missing line means.
-        if (offset > 0) offsets.set(name, offset)
-      }
-      return offsets
-    })
+    return this.#checkpoint.write(() => this.#offsets())
+  }
+
+  #offsets(): ReadonlyMap<string, Offset> {
+    const offsets = new Map(this.#loaded)
+    for (const [name, open] of this.#open) {
+      const offset = this.#of(open)
+      // 0 is what a missing line means.
+      if (offset > 0) offsets.set(name, offset)
+    }
+    return offsets
   }
 }

@@ -137,6 +137,7 @@ export class LogOpener {
     const { disk, clock, log } = this.#world
     const folder = `${home.path}/${name}`
     if (fresh) {
+      await home.clear(name)
       await disk.makeFolder(folder)
       await writePartitionMetadata(disk, folder, wanted.topicId)
     }
@@ -156,7 +157,7 @@ export class LogOpener {
       fresh,
       cache: this.#cache,
       turns: home.turns,
-      recoveryPointLowered: () => home.writeRecoveryPoints(),
+      wasCut: () => home.wasCut(name),
       syncFailed: () => home.syncFailed(),
       failed: () => {
         this.failures++
@@ -171,8 +172,7 @@ export class LogOpener {
       if (wanted.config.flushMessages < Number.MAX_SAFE_INTEGER && opened.durableOffset < opened.endOffset) {
         await opened.flush()
       }
-      // A checkpoint above the end would vouch for what is appended from now on.
-      if (recoveryPoint > opened.endOffset) await home.lowerRecoveryPoint(name, opened.endOffset)
+      await home.endsAt(name, opened.endOffset)
     } catch (error) {
       // Left alone it would mend itself some time, and cut off what its successor has appended by then.
       await opened.abandon()

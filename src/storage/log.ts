@@ -38,8 +38,8 @@ export interface LogOptions {
   readonly cache?: SegmentCache
   /** Shared by all logs on one disk. */
   readonly turns?: WriteTurns
-  /** Called when offsets that were durable are cut off: a recovery point on the disk that is above must be lowered. */
-  readonly recoveryPointLowered?: (() => Promise<void>) | undefined
+  /** Called when the log was cut, or begins anew, before anything is appended: nothing on the disk may say more of it. */
+  readonly wasCut?: (() => Promise<void>) | undefined
   /** Called when a sync failed: what was written may be gone, though nobody has cut the power. */
   readonly syncFailed?: (() => void) | undefined
   /** From now on appends are refused. */
@@ -64,7 +64,7 @@ export class Log {
   #deletions: Set<Timer> | undefined
 
   private constructor(options: LogOptions, place: SegmentPlace, loaded: Loaded) {
-    const { disk, clock, log, fold, config, recoveryPointLowered, syncFailed, failed } = options
+    const { disk, clock, log, fold, config, wasCut, syncFailed, failed } = options
     this.#options = options
     this.#folder = options.folder
     this.#segments = loaded.segments
@@ -78,7 +78,7 @@ export class Log {
         fold,
         place,
         turns: options.turns ?? new WriteTurns(1),
-        recoveryPointLowered,
+        wasCut,
         syncFailed,
         failed,
       },

@@ -14,7 +14,10 @@ export class OffsetCheckpoint {
   readonly #disk: Disk
   readonly #folder: string
   readonly #name: string
-  #written = ''
+  /** What the file holds; undefined where a write has failed, and it may be either. */
+  #written: string | undefined = ''
+  /** The same, read when it is asked for. */
+  #said: ReadonlyMap<string, Offset> | undefined
   #turn: Promise<unknown> = Promise.resolve()
   /** Has not begun yet. */
   #next: Promise<void> | undefined
@@ -27,19 +30,22 @@ export class OffsetCheckpoint {
 
   /** Lines that make no sense are left out: without an offset a log is only checked from its beginning. */
   async read(): Promise<Map<string, Offset>> {
-    const offsets = new Map<string, Offset>()
-    const text = await readText(this.#disk, `${this.#folder}/${this.#name}`)
-    if (text === undefined) return offsets
-    this.#written = text
-    const [version, , ...lines] = text.split('\n')
-    if (version?.trim() !== '0') return offsets
-    for (const line of lines) {
-      const match = /^(\S+) (\d+) (\d+)\s*$/.exec(line)
-      if (match === null) continue
-      const offset = Number(match[3])
-      if (Number.isSafeInteger(offset)) offsets.set(`${match[1]}-${match[2]}`, offset)
+    this.#written = (await readText(this.#disk, `${this.#folder}/${this.#name}`)) ?? ''
+    return decode(this.#written)
+  }
+
+  /**
+   * Resolves when the file on the disk says no more of a key than `offset`, undefined being nothing at all. What is written
+   * for it must not say more by then.
+   */
+  async lower(key: string, offset: Offset | undefined, offsets: () => ReadonlyMap<string, Offset>): Promise<void> {
+    // One that is under way may have asked before.
+    await this.#turn
+    if (this.#written !== undefined) {
+      this.#said ??= decode(this.#written)
+      if ((this.#said.get(key) ?? -1) <= (offset ?? -1)) return
     }
-    return offsets
+    await this.write(offsets)
   }
 
   /**
@@ -57,6 +63,8 @@ export class OffsetCheckpoint {
         text += `${key.slice(0, dash)} ${key.slice(dash + 1)} ${offset}\n`
       }
       if (text === this.#written) return
+      this.#written = undefined
+      this.#said = undefined
       await replaceFile(this.#disk, this.#folder, this.#name, text)
       this.#written = text
     })
@@ -64,4 +72,17 @@ export class OffsetCheckpoint {
     this.#turn = run.catch(() => undefined)
     return run
   }
+}
+
+function decode(text: string): Map<string, Offset> {
+  const offsets = new Map<string, Offset>()
+  const [version, , ...lines] = text.split('\n')
+  if (version?.trim() !== '0') return offsets
+  for (const line of lines) {
+    const match = /^(\S+) (\d+) (\d+)\s*$/.exec(line)
+    if (match === null) continue
+    const offset = Number(match[3])
+    if (Number.isSafeInteger(offset)) offsets.set(`${match[1]}-${match[2]}`, offset)
+  }
+  return offsets
 }

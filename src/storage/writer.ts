@@ -34,8 +34,8 @@ export interface WriterOptions {
   readonly place: SegmentPlace
   readonly fold: BatchFold
   readonly turns: WriteTurns
-  /** Called when offsets that were durable are cut off: a recovery point on the disk that is above must be lowered. */
-  readonly recoveryPointLowered?: (() => Promise<void>) | undefined
+  /** Called when the log was cut, or begins anew, before anything is appended: nothing on the disk may say more of it. */
+  readonly wasCut?: (() => Promise<void>) | undefined
   /** Called when a sync failed: what was written may be gone, though nobody has cut the power. */
   readonly syncFailed?: (() => void) | undefined
   /** From now on appends are refused. */
@@ -416,7 +416,6 @@ export class Writer {
 
   async #ends(end: Offset): Promise<void> {
     const { fold } = this.#options
-    const lowered = end < this.durableOffset
     this.durableOffset = Math.min(this.durableOffset, end)
     this.#writtenOffset = end
     this.endOffset = end
@@ -427,8 +426,8 @@ export class Writer {
     await this.#snapshots.removeBelow((this.segments[0] as Segment).baseOffset)
     await restoreFold({ fold, clean: false }, this.segments, this.#snapshots, end, end)
     this.#plan.follow(this.#segments.active)
-    // Before anything is appended: a recovery point above the cut would vouch for bytes that come later.
-    if (lowered) await this.#options.recoveryPointLowered?.()
+    // Before anything is appended: a recovery point above the cut would vouch for bytes that come later, a start hide them.
+    await this.#options.wasCut?.()
   }
 
   /** Nothing is under way any more and nothing will be. */

@@ -6,7 +6,7 @@ import { ProducerStates } from '#core/partition/producers.ts'
 import type { BatchFold } from '#storage/batch-fold.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
 import { StorageError } from '#storage/storage-error.ts'
-import type { Clock, Logger } from '#world/world.ts'
+import type { Clock, Logger, Timer } from '#world/world.ts'
 import { Partition } from './partition.ts'
 import type { PartitionSurroundings } from './surroundings.ts'
 import type { Terms } from './terms.ts'
@@ -37,8 +37,8 @@ export class Openings {
   readonly #room = new ProducerRoom()
   /** By topic id and index: a partition that is tried again may be asked for by the image meanwhile. */
   readonly #opening = new Map<string, Promise<Partition>>()
-  /** Partitions whose folder failed, so that they are offline and not missing. */
-  readonly #offline = new Set<string>()
+  /** Partitions whose folder failed, so that they are offline and not missing; each is tried again by one timer. */
+  readonly #offline = new Map<string, Timer>()
 
   constructor(options: OpeningsOptions) {
     this.#options = options
@@ -50,7 +50,12 @@ export class Openings {
 
   /** The cluster wants it here no more. */
   forget(topicId: Uuid, index: number): void {
-    this.#offline.delete(keyOf(topicId, index))
+    this.#online(keyOf(topicId, index))
+  }
+
+  #online(key: string): boolean {
+    this.#offline.get(key)?.cancel()
+    return this.#offline.delete(key)
   }
 
   /** Who comes while it is being opened gets the same one. Undefined where the disk fails; then it is offline. */
@@ -60,15 +65,19 @@ export class Openings {
     const names = { topic: topic.name, partition: index }
     try {
       const partition = await this.#openOnce(key, topic, index)
-      if (this.#offline.delete(key)) log.info(names, 'a partition is online again')
+      if (this.#online(key)) log.info(names, 'a partition is online again')
       return partition
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
       if (!this.#offline.has(key)) {
         log.error({ ...names, reason: error.message }, 'a partition cannot be opened and is offline')
       }
-      this.#offline.add(key)
-      clock.after(REOPEN_MS, () => again(topic.id, index))
+      // The image may ask for it at any time: every failure with a timer of its own would be tried again for ever.
+      this.#offline.get(key)?.cancel()
+      this.#offline.set(
+        key,
+        clock.after(REOPEN_MS, () => again(topic.id, index)),
+      )
       return undefined
     }
   }

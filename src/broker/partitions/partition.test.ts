@@ -197,3 +197,18 @@ test('who leads an epoch once more knows what the controller told it of who is i
   partition.become(assigned(1, { replicas: [1, 2] }), TERMS)
   assert.deepEqual(partition.inSync, [1])
 })
+
+test('settings that change while a log is cut hold for what comes after the cut', async () => {
+  const { partition, produce, log } = await openPartition()
+  await produce(0)
+  await produce(1)
+  partition.become(assigned(1, { leader: 2, replicas: [1, 2] }), TERMS)
+  const position = partition.fetchPosition
+  assert.ok(position !== undefined)
+  partition.fetched({ kind: 'diverged', position, epoch: 0, endOffset: 1 })
+  partition.become(assigned(2, { replicas: [1, 2] }), TERMS)
+  partition.configure({ minInSync: 2 })
+  await new Promise(resolve => setImmediate(resolve))
+  assert.deepEqual([partition.leads, log.endOffset], [true, 1])
+  assert.equal((await produce(1)).error, 'NOT_ENOUGH_REPLICAS')
+})

@@ -215,8 +215,9 @@ export class Partition implements ReplicaOwner {
     this.#following?.step({ kind: 'settled', failed })
   }
 
-  configure({ minInSync }: PartitionTerms): void {
-    this.#leading?.step({ kind: 'minInSync', minInSync })
+  configure(terms: PartitionTerms): void {
+    if (this.#wanted !== undefined) this.#wanted = { ...this.#wanted, terms }
+    this.#leading?.step({ kind: 'minInSync', minInSync: terms.minInSync })
   }
 
   /** Brokers came, went or were fenced: who was not fit to be in sync may be now. */

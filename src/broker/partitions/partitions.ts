@@ -331,6 +331,7 @@ export class Partitions {
     const wanted = topic.partitions[index]
     if (wanted === undefined || !wanted.replicas.includes(nodeId)) {
       this.#leave(topic, index)
+      this.#openings.forget(topic.id, index)
       return true
     }
     const hosted = this.#topics.get(topic.id)
@@ -386,6 +387,8 @@ export class Partitions {
       return
     }
     hosted.partitions[index] = partition
+    // So may its settings, of which the log was told when its opening began.
+    partition.log.configure(hosted.terms.log)
     this.#become(partition, wanted, hosted.terms)
   }
 

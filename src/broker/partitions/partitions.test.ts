@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { SeededRandom } from '#base/random.ts'
+import { BrokerConfigs } from '#core/config/broker-configs.ts'
+import { resolveTopic } from '#core/config/topic.ts'
+import { CONFIG_RESOURCE } from '#core/metadata/config-resource.ts'
+import { MetadataImage } from '#core/metadata/image.ts'
+import { type MetadataRecord, metadataRecord } from '#core/metadata/record.ts'
+import { LogFolders } from '#storage/log-folders.ts'
+import { MemoryDisk } from '#storage/testing/memory-disk.ts'
+import { LinesLogger, ManualClock } from '#storage/testing/rig.ts'
+import type { World } from '#world/world.ts'
+import { Deadlines } from '../deadlines.ts'
+import type { ControllerLink } from '../metadata/controller-link.ts'
+import { Partitions } from './partitions.ts'
+import { termsOf } from './terms.ts'
+
+const TOPIC = 'AAAAAAAAAAAAAAAAAAAAAg'
+const partitionChange = (leader: number) =>
+  metadataRecord('PartitionChange', 1, { topicId: TOPIC, partitionId: 0, leader })
+const config = (name: string, value: string) =>
+  metadataRecord('Config', 1, { resourceType: CONFIG_RESOURCE.TOPIC, resourceName: 'topic', name, value })
+
+/** The partitions of broker 1, and the metadata that they follow. */
+async function broker() {
+  const disk = new MemoryDisk()
+  const clock = new ManualClock()
+  const log = new LinesLogger()
+  const random = new SeededRandom(1)
+  const folders = await LogFolders.open({ disk, clock, log, random, paths: ['/data'], nodeId: 1 })
+  const image = new MetadataImage({ deltas: true })
+  const configs = new BrokerConfigs()
+  const partitions = new Partitions({
+    nodeId: 1,
+    folders,
+    image: () => image,
+    world: { clock, disk, log, random } as unknown as World,
+    deadlines: new Deadlines(clock),
+    log,
+    link: {} as ControllerLink,
+    brokerEpoch: () => 0,
+    listener: 'PLAINTEXT',
+    configs: () => configs,
+    followersServeConsumers: () => false,
+    termsOf: topic => termsOf(resolveTopic(image.config(CONFIG_RESOURCE.TOPIC, topic), configs)),
+    ledChanged() {},
+  })
+  const change = (...records: MetadataRecord[]): Promise<void> => {
+    for (const record of records) image.apply(record, image.offset + 1, 1)
+    const delta = image.takeDelta()
+    assert.ok(delta !== undefined)
+    return partitions.change(delta, false)
+  }
+  await change(metadataRecord('RegisterBroker', 1, { brokerId: 1, brokerEpoch: 0, fenced: false }))
+  const place = { topicId: TOPIC, partitionId: 0, replicas: [1], isr: [1], leader: 1, leaderEpoch: 0 }
+  const made = [
+    metadataRecord('Topic', 1, { name: 'topic', topicId: TOPIC }),
+    metadataRecord('Partition', 1, { ...place, partitionEpoch: 0 }),
+  ]
+  const find = () => partitions.find('topic', undefined, 0)
+  return { disk, clock, image, change, made, find }
+}
+
+test('a log that is being opened when settings of its topic change has them when it is open', async () => {
+  const { disk, change, made, find } = await broker()
+  const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
+  const makeFolder = disk.makeFolder.bind(disk)
+  disk.makeFolder = path => held.then(() => makeFolder(path))
+  const opened = change(...made)
+  await change(config('flush.messages', '1'), config('min.insync.replicas', '2'))
+  letGo()
+  await opened
+  const found = find()
+  assert.ok(typeof found === 'object')
+  assert.equal(found.log.config.flushMessages, 1)
+})
+
+test('a partition that cannot be opened is tried again by one timer, however often it changes meanwhile', async () => {
+  const { disk, clock, change, made, find } = await broker()
+  disk.fault = operation => (operation === 'makeFolder' ? 'EIO' : undefined)
+  await change(...made)
+  assert.equal(find(), 'KAFKA_STORAGE_ERROR')
+  const { timers } = clock
+  for (let times = 0; times < 10; times++) await change(partitionChange(times % 2 === 0 ? -1 : 1))
+  assert.equal(clock.timers, timers)
+  disk.fault = () => undefined
+  clock.advance(2000)
+  await new Promise(resolve => setImmediate(resolve))
+  assert.equal(typeof find(), 'object')
+})
+
+test('a partition that could not be opened and is to be elsewhere is no failing disk any more', async () => {
+  const { disk, change, made, find } = await broker()
+  disk.fault = operation => (operation === 'makeFolder' ? 'EIO' : undefined)
+  await change(...made)
+  assert.equal(find(), 'KAFKA_STORAGE_ERROR')
+  await change(
+    metadataRecord('PartitionChange', 1, { topicId: TOPIC, partitionId: 0, leader: 2, isr: [2], replicas: [2] }),
+  )
+  assert.equal(find(), 'NOT_LEADER_OR_FOLLOWER')
+})

@@ -125,6 +125,6 @@ export class Leading {
   }
 
   #plan(): void {
-    this.#wake.set(this.#leader.wakeAt())
+    this.#wake.set(this.#leader.wakeAt(this.#around.clock.monotonic()))
   }
 }

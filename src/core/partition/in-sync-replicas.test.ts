@@ -28,7 +28,7 @@ test('a follower at rest was caught up when its session fetched last, however lo
   contact.at = 1_000_000
   replicas.endMoves()
   assert.equal(replicas.propose(110, 100, 1_000_000 + LAG_MS), undefined)
-  assert.equal(replicas.wakeAt(110), 1_000_000 + LAG_MS + 1)
+  assert.equal(replicas.wakeAt(110, 1_000_000), 1_000_000 + LAG_MS + 1)
   // From then on only what it fetches itself counts.
   contact.at = 2_000_000
   replicas.endMoves()
@@ -47,7 +47,7 @@ test('nobody speaks for a follower that lacks something', () => {
   contact.at = 1_000_000
   replicas.endMoves()
   // It had all until it fetched the time before.
-  assert.equal(replicas.wakeAt(110), 10 + LAG_MS + 1)
+  assert.equal(replicas.wakeAt(110, 20), 10 + LAG_MS + 1)
 })
 
 test('whom the controller takes out is waited for again only once it fetches', () => {

@@ -268,16 +268,27 @@ export class InSyncReplicas {
     return this.#pending
   }
 
-  wakeAt(leaderEnd: Offset): Millis | undefined {
-    if (this.#pending !== undefined) return undefined
+  /** When one who stays behind is to be put out, or is waited for no longer though nobody stirs. */
+  wakeAt(leaderEnd: Offset, now: Millis): Millis | undefined {
     let earliest: Millis | undefined
-    for (const { id, endOffset, caughtUpAt, letInAt } of this.#followers) {
-      if (endOffset === leaderEnd || !this.#isr.includes(id)) continue
-      // Just behind the last moment at which it does not lag.
-      const at = Math.max(Math.max(caughtUpAt, letInAt) + this.#lagTimeMaxMs, this.#pausedUntil) + 1
-      if (earliest === undefined || at < earliest) earliest = at
+    for (const follower of this.#followers) {
+      if (follower.endOffset === leaderEnd) continue
+      const at = this.#isr.includes(follower.id) ? this.#lagsAt(follower) : this.#isLeftAt(follower, now)
+      if (at !== undefined && (earliest === undefined || at < earliest)) earliest = at
     }
     return earliest
+  }
+
+  /** Just behind the last moment at which one in sync does not lag. */
+  #lagsAt({ caughtUpAt, letInAt }: Follower): Millis | undefined {
+    if (this.#pending !== undefined) return undefined
+    return Math.max(Math.max(caughtUpAt, letInAt) + this.#lagTimeMaxMs, this.#pausedUntil) + 1
+  }
+
+  /** Just behind the last moment at which one that is close to join is waited for; undefined where that is past. */
+  #isLeftAt({ caughtUpAt }: Follower, now: Millis): Millis | undefined {
+    const at = caughtUpAt + this.#lagTimeMaxMs + 1
+    return at > now ? at : undefined
   }
 
   #commit(isr: readonly NodeId[], partitionEpoch: Epoch, now: Millis): void {

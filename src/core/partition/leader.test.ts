@@ -182,7 +182,7 @@ test('acks=all waits for all in sync; who left counts until the controller said 
   one.step({ kind: 'stored', endOffset: 1 }, 0)
   assert.deepEqual(told(fetched(one, 2, 1)), [])
   assert.deepEqual(told(fetched(one, 3, 0)), [])
-  assert.equal(one.wakeAt(), LAG_MS + 1)
+  assert.equal(one.wakeAt(0), LAG_MS + 1)
   const [effect] = one.step({ kind: 'tick' }, LAG_MS + 1)
   assert.ok(effect?.kind === 'alterIsr')
   assert.deepEqual(told([effect]), ['alterIsr 1,2 at 10'])
@@ -192,6 +192,18 @@ test('acks=all waits for all in sync; who left counts until the controller said 
     'highWatermark 1',
     'answer 1 ok 0',
   ])
+})
+
+test('who was close to join is waited for no longer when its time is over, though nobody stirs', () => {
+  // What was under way when the epoch began comes to the log after the follower outside was caught up, and died.
+  const one = leader(95, { ...THREE, isr: [1, 2], nextOffset: 100 })
+  fetched(one, 2, 95)
+  assert.deepEqual(told(fetched(one, 3, 95)), [], 'not up to where the epoch began')
+  one.step({ kind: 'stored', endOffset: 100 }, 10)
+  assert.deepEqual(told(fetched(one, 2, 100, 20)), [])
+  assert.equal(one.wakeAt(20), LAG_MS + 1)
+  assert.deepEqual(told(one.step({ kind: 'tick' }, LAG_MS + 1)), ['highWatermark 100'])
+  assert.equal(one.wakeAt(LAG_MS + 1), undefined)
 })
 
 test('who is proposed counts for the watermark before the answer, whichever way that comes', () => {

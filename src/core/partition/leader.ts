@@ -174,9 +174,9 @@ export class PartitionLeader<Token> {
     }
   }
 
-  /** When a follower that lags must be looked at again. */
-  wakeAt(): Millis | undefined {
-    return this.replicas.wakeAt(this.#storedEnd)
+  /** When a follower that stays behind must be looked at again. */
+  wakeAt(now: Millis): Millis | undefined {
+    return this.replicas.wakeAt(this.#storedEnd, now)
   }
 
   #produce(event: LeaderEvent<Token> & { kind: 'produce' }): readonly LeaderEffect<Token>[] {

@@ -501,7 +501,7 @@ class Simulation {
   passTime(ms: number): void {
     this.now += ms
     for (const replica of this.replicas.values()) {
-      const at = replica.leader?.wakeAt() ?? replica.follower?.wakeAt()
+      const at = replica.leader?.wakeAt(this.now - ms) ?? replica.follower?.wakeAt()
       if (at === undefined || at > this.now) continue
       if (replica.leader !== undefined) this.lead(replica, replica.leader.step({ kind: 'tick' }, this.now))
       else this.followed(replica, { kind: 'tick' })

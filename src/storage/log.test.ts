@@ -399,3 +399,44 @@ test('retention leaves alone what is still under way to the disk', async () => {
   assert.deepEqual([rig.log.startOffset, rig.log.endOffset], [0, 3])
   await rig.log.close()
 })
+
+test('what retention found to be old before a log began anew says nothing of what came since', async () => {
+  const config = { segmentBytes: 300, retentionMs: 1000 }
+  const before = await openRig(config)
+  await fill(before, 2)
+  await before.log.close()
+  const rig = await openRig(config, { disk: before.disk })
+  const held = Promise.withResolvers<void>()
+  const { disk, log } = rig
+  const readFile = disk.readFile.bind(disk)
+  disk.readFile = async path => {
+    const bytes = await readFile(path)
+    await held.promise
+    return bytes
+  }
+  const retained = log.retain(T0 + 1_000_000, 4)
+  disk.readFile = readFile
+  await log.truncateFullyAndStartAt(100)
+  for (let batches = 0; batches < 4; batches++) {
+    await appendTo(rig, plainBatch(log.nextOffset, 2, 100, T0 + 1_000_000))
+  }
+  held.resolve()
+  assert.equal(await retained, 0)
+  assert.deepEqual(offsetsIn(await readAll(log)), range(100, 108))
+  await log.close()
+})
+
+test('a log that begins anew while it is written down is not taken for what it was', async () => {
+  for (let turns = 0; turns < 40; turns++) {
+    const rig = await openRig()
+    await fill(rig, 2)
+    const { log } = rig
+    const saved = log.checkpoint()
+    for (let turn = 0; turn < turns; turn++) await undefined
+    await Promise.all([log.truncateFullyAndStartAt(1), saved])
+    for (let batches = 0; batches < 3; batches++) await appendTo(rig, plainBatch(log.nextOffset, 2, 100, T0))
+    await log.flush()
+    assert.ok(log.recoveryPoint <= 1, `recovery begins at ${log.recoveryPoint} when it began anew ${turns} turns later`)
+    await log.close()
+  }
+})

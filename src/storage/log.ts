@@ -283,9 +283,11 @@ export class Log {
   /** Throws all records away; the log is empty and begins at `offset`. */
   async truncateFullyAndStartAt(offset: Offset): Promise<void> {
     await this.#writer.settled()
-    this.#savedOffset = -1
-    this.#recoveryPoint = Math.min(this.#recoveryPoint, offset)
-    await this.#exclusive(() => this.#writer.restartAt(offset))
+    await this.#exclusive(async () => {
+      this.#savedOffset = -1
+      this.#recoveryPoint = Math.min(this.#recoveryPoint, offset)
+      await this.#writer.restartAt(offset)
+    })
   }
 
   /** A follower of a log, or DeleteRecords: records below `offset` are gone for readers; the files follow with retention. */
@@ -303,6 +305,7 @@ export class Log {
   async retain(now: Millis, highWatermark: Offset): Promise<number> {
     const segments = this.#segments
     const { config } = this
+    const { cuts } = this.#writer
     try {
       if (segments.length === 1 && this.#active.size === 0) return 0
       // With what is still under way: that a segment holds nothing to keep must hold of all that is appended to it.
@@ -315,7 +318,10 @@ export class Log {
       if (count === 0) return 0
       const removed: Segment[] = []
       try {
-        await this.#exclusive(() => this.#takeAway(count, removed))
+        await this.#exclusive(async () => {
+          // What was cut, or begun anew, since it was looked at has other segments in the same places.
+          if (this.#writer.cuts === cuts) await this.#takeAway(count, removed)
+        })
       } finally {
         if (removed.length > 0) this.#removeLater(removed, reason)
       }

@@ -12,6 +12,31 @@ import { listOffsets } from './02-list-offsets.ts'
 
 const VERSION = 7
 
+test('the record with the highest time is told only when it is committed', async () => {
+  const asked = async (highWatermark: number, knowsHighWatermark = true) => {
+    const partition = {
+      leads: true,
+      leaderEpoch: 0,
+      highWatermark,
+      knowsHighWatermark,
+      checkEpoch: () => undefined,
+      log: { offsetOfMaxTimestamp: async () => ({ timestamp: 1000, offset: 5, leaderEpoch: 0 }) },
+    }
+    const broker = { turns: new Turns(realClock), partitions: { find: () => partition } } as unknown as Broker
+    const request = {
+      replicaId: -1,
+      isolationLevel: 0,
+      topics: [{ name: 'topic', partitions: [{ partitionIndex: 0, currentLeaderEpoch: -1, timestamp: -3 }] }],
+    }
+    const answer = await listOffsets(broker).handle(request as never, { apiVersion: VERSION } as never)
+    const [topic] = (answer as { topics: { partitions: { errorCode: number; offset: number }[] }[] }).topics
+    return [topic?.partitions[0]?.errorCode, topic?.partitions[0]?.offset]
+  }
+  assert.deepEqual(await asked(6), [ErrorCode.NONE, 5])
+  assert.deepEqual(await asked(5), [ErrorCode.NONE, -1])
+  assert.deepEqual(await asked(5, false), [ErrorCode.OFFSET_NOT_AVAILABLE, -1])
+})
+
 test('a batch that cannot be opened is an error of its partition, not of the connection', async () => {
   const partition = {
     leads: true,

@@ -31,7 +31,7 @@ const SINCE_VERSION = new Map([
  * ListOffsets (2), versions 1-11. The first record, in offset order, at or after a time; or one of the special offsets.
  * - A partition that is named twice is INVALID_REQUEST each time.
  * - A question that came in a later version is UNSUPPORTED_VERSION, before the topic is looked up.
- * - Nothing at or after the time: offset -1, timestamp -1, no error. A time beyond the visible end counts as nothing.
+ * - Nothing at or after the time: offset -1, timestamp -1, no error. A record beyond the visible end counts as nothing.
  * - A new leader that cannot know yet how far the one before had come: OFFSET_NOT_AVAILABLE, before version 5
  *   LEADER_NOT_AVAILABLE (KIP-207). Followers are told of all that the log holds.
  * - Without tiers, -5 and -6 are answered with offset -1 and epoch -1; -4 is the start of the log.
@@ -107,7 +107,7 @@ async function answer(
   try {
     const { timestamp, offset, leaderEpoch } = await lookUp(found, asked.timestamp, visibleEnd)
     // It may be there, and hidden only because the watermark has not come to it yet.
-    if (offset < 0 && asked.timestamp >= 0 && !isKnown) return refused(partitionIndex, notKnown)
+    if (offset < 0 && isOfRecord(asked.timestamp) && !isKnown) return refused(partitionIndex, notKnown)
     const epoch = version >= 4 ? { leaderEpoch } : {}
     return { partitionIndex, errorCode: ErrorCode.NONE, timestamp, offset, ...epoch }
   } catch (error) {
@@ -115,6 +115,11 @@ async function answer(
     if (!(error instanceof StorageError) && !(error instanceof RecordsError)) throw error
     return refused(partitionIndex, error.code)
   }
+}
+
+/** Asks for a record, which is told only when it is committed. */
+function isOfRecord(question: Millis): boolean {
+  return question >= 0 || question === MAX_TIMESTAMP
 }
 
 const NOTHING: TimestampOffset = { timestamp: -1, offset: -1, leaderEpoch: -1 }
@@ -127,13 +132,11 @@ async function lookUp(partition: Partition, question: Millis, visibleEnd: Offset
     case EARLIEST:
     case EARLIEST_LOCAL:
       return { timestamp: -1, offset: log.startOffset, leaderEpoch: log.epochAt(log.startOffset) ?? -1 }
-    case MAX_TIMESTAMP:
-      return (await log.offsetOfMaxTimestamp()) ?? NOTHING
     case LATEST_TIERED:
     case EARLIEST_PENDING_UPLOAD:
       return NOTHING
     default: {
-      const found = await log.offsetForTimestamp(question)
+      const found = await (question === MAX_TIMESTAMP ? log.offsetOfMaxTimestamp() : log.offsetForTimestamp(question))
       return found !== undefined && found.offset < visibleEnd ? found : NOTHING
     }
   }

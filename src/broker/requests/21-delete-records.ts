@@ -65,6 +65,8 @@ async function deleteBefore(
     if (!(error instanceof StorageError)) throw error
     return 'KAFKA_STORAGE_ERROR'
   }
+  // Who leads by now may have deleted nothing yet, and only a leader knows of the others.
+  if (!partition.leads) return 'NOT_LEADER_OR_FOLLOWER'
   return partition.lowWatermark >= startOffset
     ? partition.lowWatermark
     : await gone(broker, partition, startOffset, timeoutMs)

@@ -12,6 +12,8 @@ import { joined, portionsOf } from './portions.ts'
  * OffsetFetch (9), versions 1-10. What a group, from v8 on several groups, has committed.
  * - No list of topics asks for all (v2). Nothing committed is offset -1, epoch -1, no metadata, no error.
  * - v10: topics by id; an unknown id is UNKNOWN_TOPIC_ID.
+ * - What was committed for an earlier topic of the same name is nothing: the coordinator may not have led when that was
+ *   deleted. Kafka answers it to who asks by name, who then begins in the middle of the later one.
  */
 export function offsetFetch(broker: Broker): ServedApi {
   return serve({
@@ -54,10 +56,13 @@ async function fetchPortion(broker: Broker, group: OffsetFetchGroup, call: Call)
   const byId = call.apiVersion >= 10
   const isUnknown = ({ topicId }: { readonly topicId: Uuid }) => byId && image.topic(topicId) === undefined
   const unknown = (group.topics ?? []).filter(isUnknown)
+  const idOf = (name: string) => image.topicByName(name)?.id ?? ZERO_UUID
   const topics =
     group.topics
       ?.filter(topic => !isUnknown(topic))
-      .map(topic => (byId ? { ...topic, name: image.topic(topic.topicId)?.name ?? '' } : topic)) ?? null
+      .map(topic =>
+        byId ? { ...topic, name: image.topic(topic.topicId)?.name ?? '' } : { ...topic, topicId: idOf(topic.name) },
+      ) ?? null
   const asked = { kind: 'OffsetFetch', groupId: group.groupId, request: { ...group, topics } } as const
   const response = await askGroup(broker, call, asked, error => ({
     groupId: group.groupId,
@@ -69,11 +74,11 @@ async function fetchPortion(broker: Broker, group: OffsetFetchGroup, call: Call)
       partitions: partitionIndexes.map(index => nothing(index, ErrorCode[error])),
     })),
   }))
-  const answered = (response.topics ?? []).map(topic =>
-    byId && (topic.topicId ?? ZERO_UUID) === ZERO_UUID
-      ? { ...topic, topicId: image.topicByName(topic.name ?? '')?.id ?? ZERO_UUID }
-      : topic,
-  )
+  const answered = (response.topics ?? [])
+    .filter(({ name = '', topicId = ZERO_UUID }) => topicId === ZERO_UUID || [ZERO_UUID, topicId].includes(idOf(name)))
+    .map(topic =>
+      byId && (topic.topicId ?? ZERO_UUID) === ZERO_UUID ? { ...topic, topicId: idOf(topic.name ?? '') } : topic,
+    )
   const refused = unknown.map(({ topicId, partitionIndexes }) => ({
     topicId,
     partitions: partitionIndexes.map(index => nothing(index, ErrorCode.UNKNOWN_TOPIC_ID)),

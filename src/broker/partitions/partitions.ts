@@ -5,25 +5,18 @@ import { CONFIG_RESOURCE } from '#core/metadata/config-resource.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import type { MetadataImage, TopicImage } from '#core/metadata/image.ts'
 import { isActive } from '#core/metadata/node-image.ts'
-import {
-  LOST_DIRECTORY,
-  MIGRATING_DIRECTORY,
-  type PartitionImage,
-  UNASSIGNED_DIRECTORY,
-} from '#core/metadata/partition-image.ts'
+import type { PartitionImage } from '#core/metadata/partition-image.ts'
 import { FramePool } from '#network/frame-pool.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Clock, Logger, Timer, World } from '#world/world.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ControllerLink } from '../metadata/controller-link.ts'
-import { DirectoryReports } from './directory-reports.ts'
-import { FailingFolders } from './failing-folders.ts'
 import { fetchTermsOf } from './fetch-terms.ts'
-import { FullLogs } from './full-logs.ts'
 import { IsrChanges } from './isr-changes.ts'
 import { Openings } from './openings.ts'
 import type { Partition } from './partition.ts'
+import { ReplicaDirectories } from './replica-directories.ts'
 import { ReplicaFetchers } from './replica-fetchers.ts'
 import { ReplicationThrottle } from './replication-throttle.ts'
 import type { PartitionSurroundings } from './surroundings.ts'
@@ -70,8 +63,6 @@ const OPEN_AT_ONCE = 32
 const OPEN_WAIT_MS = 1000
 /** Memory of what was fetched from leaders that is kept for what is fetched next. */
 const FETCHED_BYTES_KEPT = 16 * MiB
-/** Level of metadata.version from which the controller knows directories of replicas. */
-const METADATA_VERSION_DIRECTORIES = 17
 
 /** The partitions of this broker, as the metadata image wants them. */
 export class Partitions {
@@ -79,16 +70,11 @@ export class Partitions {
   readonly #topics = new Map<Uuid, HostedTopic>()
   readonly #clock: Clock
   readonly #isrChanges: IsrChanges
-  readonly #directoryReports: DirectoryReports
+  readonly #directories: ReplicaDirectories
   readonly #fetchers: ReplicaFetchers
-  readonly #failingFolders: FailingFolders
-  readonly #fullLogs: FullLogs
-  /** Failures of logs that were looked at. */
-  #failuresSeen = 0
   readonly #openings: Openings
   readonly throttle: ReplicationThrottle
   #stopped = false
-  /** The image knows of this life of the broker. */
   /** Set once the image knows of this life; resolves when all that it wants here at that time is open. */
   #begun: Promise<void> | undefined
 
@@ -96,11 +82,9 @@ export class Partitions {
     this.#options = options
     const { nodeId, world, deadlines, log, link, brokerEpoch, listener, configs, image } = options
     this.#clock = world.clock
-    this.#failingFolders = new FailingFolders(options.folders, log)
-    this.#fullLogs = new FullLogs(log)
     const reporting = { nodeId, link, clock: world.clock, log, brokerEpoch }
     this.#isrChanges = new IsrChanges(reporting)
-    this.#directoryReports = new DirectoryReports(reporting)
+    this.#directories = new ReplicaDirectories({ ...reporting, folders: options.folders, image })
     this.throttle = new ReplicationThrottle({
       nodeId,
       topic: partition => this.terms(partition).topic,
@@ -267,29 +251,15 @@ export class Partitions {
 
   /** Directories that the cluster is to take for offline. */
   offlineDirectories(): readonly Uuid[] {
-    const before = this.#failingFolders.count
-    const offline = this.#failingFolders.look(this.all(), this.#clock.monotonic())
-    if (offline.length > before) this.#settleAll()
-    this.#handOverFull()
-    return offline
-  }
-
-  #handOverFull(): void {
-    const { folders, image } = this.#options
-    const isNews = folders.failures !== this.#failuresSeen
-    this.#failuresSeen = folders.failures
-    if ((!isNews && this.#fullLogs.isIdle) || image().metadataVersion < METADATA_VERSION_DIRECTORIES) return
-    const { lost, back } = this.#fullLogs.look(this.all(), this.#clock.monotonic())
-    for (const { topicId, index } of lost) this.#directoryReports.report(topicId, index, LOST_DIRECTORY)
-    for (const partition of back) {
-      const { topicId, index, log } = partition
-      const directory = folders.directoryOf(log)
-      // Also where the controller has not heard yet that it was lost: it may still be on its way.
-      if (directory !== undefined) this.#directoryReports.report(topicId, index, directory)
-      const wanted = image().partition(topicId, index)
+    const { offline, isNews } = this.#directories.lookForFailing(this.all())
+    if (isNews) this.#settleAll()
+    for (const partition of this.#directories.lookForFull(this.all())) {
+      const { topicId, index } = partition
+      const wanted = this.#options.image().partition(topicId, index)
       const terms = this.#topics.get(topicId)?.terms
       if (wanted !== undefined && terms !== undefined) this.#become(partition, wanted, terms)
     }
+    return offline
   }
 
   /** Deletes what is too old or too much, in every log. */
@@ -320,7 +290,7 @@ export class Partitions {
     this.#stopped = true
     this.#fetchers.stop()
     this.#isrChanges.stop()
-    this.#directoryReports.stop()
+    this.#directories.stop()
     for (const partition of this.all()) partition.leave()
     this.#topics.clear()
   }
@@ -352,25 +322,10 @@ export class Partitions {
   }
 
   #become(partition: Partition, wanted: PartitionImage, { minInSync }: Terms): void {
-    // One that cannot write takes no part: as a follower that stays where it is it would hold up all others.
-    const mayAct = !this.#failingFolders.hasGivenUp(partition) && !this.#fullLogs.isHandedOver(partition)
-    partition.become(mayAct ? wanted : { ...wanted, leader: -1 }, { minInSync })
-    if (wanted.leader < 0 || !mayAct) this.#fetchers.leave(partition)
-    this.#reportDirectory(partition, wanted)
-  }
-
-  #reportDirectory(partition: Partition, wanted: PartitionImage): void {
-    const { topicId, index, log } = partition
-    const { nodeId, folders, image } = this.#options
-    if (image().metadataVersion < METADATA_VERSION_DIRECTORIES || this.#fullLogs.isHandedOver(partition)) return
-    const directory = folders.directoryOf(log)
-    const known = wanted.directories[wanted.replicas.indexOf(nodeId)]
-    if (directory === undefined || known === directory) return
-    // Empty because its disk was replaced, it would be taken for what it was and could be elected: everybody else would be
-    // cut back to nothing. Once another one leads it is told, and follows.
-    const wasElsewhere = known !== undefined && known !== UNASSIGNED_DIRECTORY && known !== MIGRATING_DIRECTORY
-    if (wasElsewhere && wanted.leader < 0 && wanted.replicas.length > 1 && log.endOffset === 0) return
-    this.#directoryReports.report(topicId, index, directory)
+    const mayTakePart = this.#directories.mayTakePart(partition)
+    partition.become(mayTakePart ? wanted : { ...wanted, leader: -1 }, { minInSync })
+    if (wanted.leader < 0 || !mayTakePart) this.#fetchers.leave(partition)
+    this.#directories.report(partition, wanted)
   }
 
   async #settle(id: Uuid, index: number): Promise<void> {

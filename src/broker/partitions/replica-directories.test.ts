@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Uuid } from '#base/uuid.ts'
+import type { MetadataImage } from '#core/metadata/image.ts'
+import {
+  LOST_DIRECTORY,
+  MIGRATING_DIRECTORY,
+  type PartitionImage,
+  UNASSIGNED_DIRECTORY,
+} from '#core/metadata/partition-image.ts'
+import type { Log } from '#storage/log.ts'
+import type { LogFolders } from '#storage/log-folders.ts'
+import { StorageError } from '#storage/storage-error.ts'
+import { LinesLogger, ManualClock } from '#storage/testing/rig.ts'
+import type { ControllerLink } from '../metadata/controller-link.ts'
+import type { Partition } from './partition.ts'
+import { ReplicaDirectories } from './replica-directories.ts'
+
+const TOPIC = 'AAAAAAAAAAAAAAAAAAAAAg' as Uuid
+const HERE = 'AAAAAAAAAAAAAAAAAAAAEA' as Uuid
+const ELSEWHERE = 'AAAAAAAAAAAAAAAAAAAAEQ' as Uuid
+const FULL = new StorageError('ENOSPC', '/a', 'no space left')
+
+interface Assignment {
+  readonly directories: readonly { readonly id: Uuid }[]
+}
+
+/** Broker 1 with all that it hosts in one directory, and what it tells the controller. */
+function rig(metadataVersion = 17) {
+  const clock = new ManualClock()
+  const told: Uuid[] = []
+  const link = {
+    ask: async (_api: unknown, { directories }: Assignment) => {
+      told.push(...directories.map(({ id }) => id))
+      return { errorCode: 0 }
+    },
+    rest: async () => {},
+  } as unknown as ControllerLink
+  const folders = { failures: 0, directoryOf: () => HERE, folders: [] }
+  const directories = new ReplicaDirectories({
+    nodeId: 1,
+    link,
+    clock,
+    log: new LinesLogger(),
+    brokerEpoch: () => 7,
+    folders: folders as unknown as LogFolders,
+    image: () => ({ metadataVersion }) as MetadataImage,
+  })
+  const log = { folder: '/a/topic-0', endOffset: 0 } as { folder: string; endOffset: number; failure?: StorageError }
+  const partition = { topicId: TOPIC, index: 0, log: log as Log, gone: false, leads: false, inSync: [1], leaderId: 2 }
+  const turn = () => new Promise(resolve => setImmediate(resolve))
+  return { clock, told, directories, folders, log, partition: partition as unknown as Partition, turn }
+}
+
+function wanted(directory: Uuid, leader = 2, replicas = [1, 2]): PartitionImage {
+  return {
+    replicas,
+    directories: replicas.map(id => (id === 1 ? directory : ELSEWHERE)),
+    leader,
+  } as unknown as PartitionImage
+}
+
+test('the controller is told where a replica lies when it thinks otherwise, and can take it', async () => {
+  for (const [known, version, says] of [
+    [UNASSIGNED_DIRECTORY, 17, [HERE]],
+    [MIGRATING_DIRECTORY, 17, [HERE]],
+    [ELSEWHERE, 17, [HERE]],
+    [HERE, 17, []],
+    [UNASSIGNED_DIRECTORY, 16, []],
+  ] as const) {
+    const { directories, partition, told, turn } = rig(version)
+    directories.report(partition, wanted(known))
+    await turn()
+    assert.deepEqual(told, says, `${known} ${version}`)
+  }
+})
+
+test('an empty log in the place of one that was elsewhere is not offered before somebody else leads', async () => {
+  for (const [endOffset, leader, replicas, says] of [
+    [0, -1, [1, 2], []],
+    [0, 2, [1, 2], [HERE]],
+    [5, -1, [1, 2], [HERE]],
+    // Nobody else has more.
+    [0, -1, [1], [HERE]],
+  ] as const) {
+    const { directories, partition, log, told, turn } = rig()
+    log.endOffset = endOffset
+    directories.report(partition, wanted(ELSEWHERE, leader, [...replicas]))
+    await turn()
+    assert.deepEqual(told, says, `${endOffset} ${leader} ${replicas}`)
+  }
+})
+
+test('a replica whose disk is full takes no part until there is space, and is then told where it lies', async () => {
+  const { clock, directories, folders, log, partition, told, turn } = rig()
+  log.failure = FULL
+  folders.failures++
+  const look = () => directories.lookForFull([partition])
+  assert.deepEqual(look(), [])
+  assert.ok(directories.mayTakePart(partition))
+  clock.advance(15_000)
+  assert.deepEqual(look(), [])
+  assert.equal(directories.mayTakePart(partition), false)
+  directories.report(partition, wanted(UNASSIGNED_DIRECTORY))
+  await turn()
+  assert.deepEqual(told, [LOST_DIRECTORY])
+  delete log.failure
+  assert.deepEqual(look(), [partition])
+  assert.ok(directories.mayTakePart(partition))
+  await turn()
+  assert.deepEqual(told, [LOST_DIRECTORY, HERE])
+})

@@ -1,0 +1,94 @@
+import type { Uuid } from '#base/uuid.ts'
+import type { MetadataImage } from '#core/metadata/image.ts'
+import {
+  LOST_DIRECTORY,
+  MIGRATING_DIRECTORY,
+  type PartitionImage,
+  UNASSIGNED_DIRECTORY,
+} from '#core/metadata/partition-image.ts'
+import type { LogFolders } from '#storage/log-folders.ts'
+import { DirectoryReports, type DirectoryReportsOptions } from './directory-reports.ts'
+import { FailingFolders } from './failing-folders.ts'
+import { FullLogs } from './full-logs.ts'
+import type { Partition } from './partition.ts'
+
+export interface ReplicaDirectoriesOptions extends DirectoryReportsOptions {
+  readonly folders: LogFolders
+  readonly image: () => MetadataImage
+}
+
+/** Level of metadata.version from which the controller knows directories of replicas. */
+const METADATA_VERSION_DIRECTORIES = 17
+
+/**
+ * The disks below this broker's replicas, as the cluster has to know of them (KIP-858): where each replica lies, which
+ * folders are given up, and which replicas others do without while their disk is full.
+ */
+export class ReplicaDirectories {
+  readonly #options: ReplicaDirectoriesOptions
+  readonly #reports: DirectoryReports
+  readonly #failing: FailingFolders
+  readonly #full: FullLogs
+  /** Failures of logs that were looked at. */
+  #failuresSeen = 0
+
+  constructor(options: ReplicaDirectoriesOptions) {
+    const { folders, log } = options
+    this.#options = options
+    this.#reports = new DirectoryReports(options)
+    this.#failing = new FailingFolders(folders, log)
+    this.#full = new FullLogs(log)
+  }
+
+  /** One that cannot write takes no part: as a follower that stays where it is it would hold up all others. */
+  mayTakePart(partition: Partition): boolean {
+    return !this.#failing.hasGivenUp(partition) && !this.#full.isHandedOver(partition)
+  }
+
+  /** Says where a replica lies, when the cluster thinks otherwise. */
+  report(partition: Partition, wanted: PartitionImage): void {
+    const { topicId, index, log } = partition
+    const { nodeId, folders } = this.#options
+    if (!this.#isKnownOf || this.#full.isHandedOver(partition)) return
+    const directory = folders.directoryOf(log)
+    const known = wanted.directories[wanted.replicas.indexOf(nodeId)]
+    if (directory === undefined || known === directory) return
+    // Empty because its disk was replaced, it would be taken for what it was and could be elected: everybody else would be
+    // cut back to nothing. Once another one leads it is told, and follows.
+    const wasElsewhere = known !== undefined && known !== UNASSIGNED_DIRECTORY && known !== MIGRATING_DIRECTORY
+    if (wasElsewhere && wanted.leader < 0 && wanted.replicas.length > 1 && log.endOffset === 0) return
+    this.#reports.report(topicId, index, directory)
+  }
+
+  /** Directories that the cluster is to take for offline, and whether some came to them by this look. */
+  lookForFailing(partitions: Iterable<Partition>): { readonly offline: readonly Uuid[]; readonly isNews: boolean } {
+    const before = this.#failing.count
+    const offline = this.#failing.look(partitions, this.#options.clock.monotonic())
+    return { offline, isNews: offline.length > before }
+  }
+
+  /** Tells of the replicas that cannot write because their disk is full. Returns those that take part again. */
+  lookForFull(partitions: Iterable<Partition>): readonly Partition[] {
+    const { folders, clock } = this.#options
+    const isNews = folders.failures !== this.#failuresSeen
+    this.#failuresSeen = folders.failures
+    if ((!isNews && this.#full.isIdle) || !this.#isKnownOf) return []
+    const { lost, back } = this.#full.look(partitions, clock.monotonic())
+    for (const { topicId, index } of lost) this.#reports.report(topicId, index, LOST_DIRECTORY)
+    for (const { topicId, index, log } of back) {
+      const directory = folders.directoryOf(log)
+      // Also where the controller has not heard yet that it was lost: it may still be on its way.
+      if (directory !== undefined) this.#reports.report(topicId, index, directory)
+    }
+    return back
+  }
+
+  stop(): void {
+    this.#reports.stop()
+  }
+
+  /** Whether controllers take the directories of replicas. */
+  get #isKnownOf(): boolean {
+    return this.#options.image().metadataVersion >= METADATA_VERSION_DIRECTORIES
+  }
+}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { SeededRandom } from '#base/random.ts'
-import { Content, SECTOR_BYTES } from './fake-file.ts'
+import { Content, SECTOR_BYTES } from './inode.ts'
 import { Simulation } from './simulation.ts'
 
 /** For every sector-sized piece of a file, what it has been since it was last known to be durable. */

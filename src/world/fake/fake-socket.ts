@@ -1,6 +1,6 @@
 import { assert } from '#base/assert.ts'
 import { type Address, type File, type Sink, type Socket, WorldError } from '../world.ts'
-import { FakeFile } from './fake-disk.ts'
+import { FakeFile } from './fake-file.ts'
 import type { FakeNetwork } from './fake-network.ts'
 import type { FakeNode } from './fake-node.ts'
 import type { Micros } from './schedule.ts'

@@ -1,6 +1,6 @@
 import type { SeededRandom } from '#base/random.ts'
 import { type Entry, WorldError } from '../world.ts'
-import { Inode } from './fake-file.ts'
+import { Inode } from './inode.ts'
 
 type Node = Inode | Folder
 

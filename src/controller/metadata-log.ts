@@ -6,7 +6,7 @@ import { MetadataImage } from '#core/metadata/image.ts'
 import { encodeMetadataRecord, type MetadataRecord } from '#core/metadata/record.ts'
 import type { LogView, SnapshotId } from '#core/raft/log-view.ts'
 import type { Voter } from '#core/raft/quorum.ts'
-import { batchesOf, checkCrc, isControl, lastOffset, maxTimestamp, wholeBatchSize } from '#records/batch.ts'
+import { batchesOf, isControl, lastOffset, maxTimestamp } from '#records/batch.ts'
 import { BatchBuilder } from '#records/builder.ts'
 import { buildControlBatch, type ControlRecord } from '#records/control.ts'
 import { recordsOf } from '#records/records.ts'
@@ -20,6 +20,7 @@ import { DamagedLogError, StorageError } from '#storage/storage-error.ts'
 import { SyncedOffset } from '#storage/synced-offset.ts'
 import type { Clock, Disk, Logger } from '#world/world.ts'
 import { decodeQuorumRecord } from './control-records.ts'
+import { damagedAt, refuseLost, shortened } from './lost-metadata.ts'
 import { buildSnapshotInTurns, isWholeSnapshot } from './metadata-snapshot.ts'
 import { QuorumHistory } from './quorum-history.ts'
 import { type IncomingSnapshot, type SnapshotFile, Snapshots } from './snapshots.ts'
@@ -28,8 +29,6 @@ const METADATA_FOLDER = '__cluster_metadata-0'
 
 /** Read and folded in one go: some tens of milliseconds. */
 const READ_BYTES = 1024 * 1024
-/** A batch of the metadata log holds the records of one decision. */
-const FIRST_BATCH_BYTES_MAX = 16 * 1024 * 1024
 
 export interface MetadataLogOptions {
   readonly disk: Disk
@@ -65,52 +64,6 @@ export interface SnapshotState {
   readonly id: SnapshotId
   readonly image: MetadataImage
   readonly lastTimestamp: Millis
-}
-
-/** The metadata log is gone or damaged: to go on without what it said would make partitions nobody's, and undo changes. */
-export class LostMetadataError extends Error {
-  override readonly name = 'LostMetadataError'
-}
-
-/** Looks before anything is cut off: the log must begin with a whole batch. */
-async function refuseLost(disk: Disk, folder: string): Promise<void> {
-  const [first] = (await disk.list(folder))
-    .map(({ name }) => name)
-    .filter(name => name.endsWith('.log'))
-    .toSorted()
-  const lost = (what: string) =>
-    new LostMetadataError(
-      `the log of the cluster's metadata ${what} (${folder}), and partitions lie beside it that only it describes. ` +
-        'Restore this folder from a backup. To begin a new cluster, move the other folders away first',
-    )
-  if (first === undefined) throw lost('is missing')
-  const file = await disk.open(`${folder}/${first}`, { create: false, write: false })
-  try {
-    const head = Buffer.alloc(Math.min(await file.size(), FIRST_BATCH_BYTES_MAX))
-    const bytes = head.subarray(0, await file.read(head, 0))
-    const size = wholeBatchSize(bytes, 0, bytes.length)
-    if (bytes.length === 0) throw lost('is empty')
-    if (size <= 0 || checkCrc(bytes, 0) !== undefined) throw lost('is damaged at its beginning')
-  } finally {
-    await file.close()
-  }
-}
-
-const CURE =
-  'Check the disk, restore this folder from a backup and start again. To do without what was changed since then, topics that were made included'
-
-function damagedAt({ file, position, finding }: DamagedLogError, folder: string, synced: SyncedOffset): Error {
-  return new LostMetadataError(
-    `the log of the cluster's metadata (${folder}) is damaged: ${finding}. ${CURE}: ` +
-      `truncate -s ${position} ${file} && rm -f ${synced.path}`,
-  )
-}
-
-function shortened({ folder, endOffset }: Log, synced: SyncedOffset): Error {
-  return new LostMetadataError(
-    `the log of the cluster's metadata (${folder}) ends at offset ${endOffset} and was synced up to ${synced.offset}: ` +
-      `its last file is shorter than it was, or missing. ${CURE}: rm ${synced.path}`,
-  )
 }
 
 /** A snapshot that came from the leader may be newer than the log beside it, or of a history that this one is none of. */

@@ -440,3 +440,18 @@ test('a log that begins anew while it is written down is not taken for what it w
     await log.close()
   }
 })
+
+test('a log that is closed while it is cut is written down as it is then', async () => {
+  const config = { segmentBytes: 300 }
+  const before = await openRig(config)
+  for (let epoch = 0; epoch < 6; epoch++) {
+    await appendTo(before, plainBatch(before.log.nextOffset, 2, 100, T0, { leaderEpoch: epoch }))
+  }
+  const cut = before.log.truncateTo(10)
+  await Promise.all([cut, before.log.close()])
+  const { epochs, endOffset, recoveryPoint, hasUnsaved } = before.log
+  assert.deepEqual([endOffset, recoveryPoint, hasUnsaved], [10, 10, false])
+  const { log } = await openRig(config, { disk: before.disk, recoveryPoint })
+  assert.deepEqual(log.epochs, epochs)
+  await log.close()
+})

@@ -431,8 +431,11 @@ export class Log {
   async close(syncs?: Syncs): Promise<void> {
     await this.#writer.settled()
     try {
-      if (this.failure !== undefined) throw this.failure
-      await this.checkpoint(syncs)
+      // What is cut at the same time makes what was about to be written down wrong, and it is not.
+      do {
+        if (this.failure !== undefined) throw this.failure
+        await this.checkpoint(syncs)
+      } while (this.hasUnsaved)
     } finally {
       await this.abandon()
     }

@@ -36,7 +36,7 @@ interface Shown {
 /**
  * Looks at all nodes of a cluster from within. Rules: a partition has one leader in an epoch, the quorum one active
  * controller; a leader's watermark never falls, and is never beyond what a leader of a later epoch holds, nor beyond what
- * the members of the ISR hold; what the quorum has committed, every later active controller has.
+ * the members of the ISR hold; no replica takes more for committed than a later leader has; what the quorum has committed, every later active controller has.
  */
 export class ClusterWatch {
   /** Of topics whose promises are weaker: their leaders may lack what was committed. */
@@ -95,9 +95,13 @@ export class ClusterWatch {
       )
     }
     for (const { id: other, running, lossy } of nodes) {
-      if (other === id || lossy || running.broker === undefined || !partition.inSync.includes(other)) continue
-      const replica = running.broker.partitions.find(topic, topicId, index)
-      if (typeof replica !== 'object' || replica.leaderEpoch !== leaderEpoch || replica.gone) continue
+      const replica = running.broker?.partitions.find(topic, topicId, index)
+      if (other === id || typeof replica !== 'object' || replica.leaderEpoch > leaderEpoch || replica.gone) continue
+      holds(
+        replica.highWatermark <= log.endOffset,
+        `replica ${other} of ${name} takes all below ${replica.highWatermark} for committed, and its leader ${id} ends at ${log.endOffset} in epoch ${leaderEpoch}`,
+      )
+      if (lossy || replica.leaderEpoch < leaderEpoch || !partition.inSync.includes(other)) continue
       holds(
         replica.log.endOffset >= highWatermark,
         `${name} is committed to ${highWatermark} at its leader ${id}, and replica ${other}, in sync, ends at ${replica.log.endOffset}`,

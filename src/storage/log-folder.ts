@@ -275,16 +275,16 @@ export class LogFolder {
   /** Closes all logs and leaves the mark of a clean stop, unless one of them could not write down what it should. */
   async close(brokerEpoch: number): Promise<void> {
     this.#ownMark.close()
+    // Logs that were not opened since an unclean stop still have to be checked; one that is being opened is closed by nobody.
+    const isChecked = this.cleanBrokerEpoch !== undefined || this.found.size === 0
     let clean = this.online
     const syncs = new GroupedSyncs(this.#world.disk)
     await inParallel([...this.logs.values()], CLOSE_AT_ONCE, async ({ log }) => {
       if (!(await this.#attempt(() => log.close(syncs)))) clean = false
     })
     for (const offsets of this.#offsets) if (clean && !(await this.#attempt(() => offsets.write()))) clean = false
-    // Logs that were never opened since an unclean stop still have to be checked.
-    if (this.cleanBrokerEpoch === undefined && this.found.size > 0) clean = false
     const { disk } = this.#world
-    if (clean) await this.#attempt(() => writeCleanShutdown(disk, this.path, brokerEpoch))
+    if (clean && isChecked) await this.#attempt(() => writeCleanShutdown(disk, this.path, brokerEpoch))
     await this.#lock.release()
   }
 

@@ -323,3 +323,27 @@ test('a log that is cut below where it began keeps what is appended then, whatev
   const { log, highWatermark } = await openPartition(again, 0)
   assert.deepEqual([log.startOffset, log.endOffset, highWatermark], [startOffset, endOffset, startOffset])
 })
+
+test('a log that is still being opened when the folders close was not checked in time', async () => {
+  const first = new MemoryDisk()
+  const before = await LogFolders.open(folderOptions(first, { paths: ['/a'] }))
+  for (const partition of [0, 1]) await appendTo(await openPartition(before, partition), plainBatch(0, 3, 10, T0))
+  const disk = first.afterKill()
+  const folders = await LogFolders.open(folderOptions(disk, { paths: ['/a'] }))
+  const opened = await openPartition(folders, 0)
+  await appendTo(opened, plainBatch(3, 3, 10, T0))
+  const [listed, synced] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const { list, syncAll } = { list: disk.list.bind(disk), syncAll: disk.syncAll.bind(disk) }
+  disk.list = folder => listed.promise.then(() => list(folder))
+  disk.syncAll = () => synced.promise.then(syncAll)
+  const opening = openPartition(folders, 1)
+  const closed = folders.close(1)
+  const turn = () => new Promise(resolve => setImmediate(resolve))
+  await turn()
+  listed.resolve()
+  await opening
+  await turn()
+  synced.resolve()
+  await closed
+  assert.equal(disk.contentOf('/a/.kafka_cleanshutdown'), undefined)
+})

@@ -57,6 +57,43 @@ test('the name of a deleted partition is free though the disk did not sync that 
   await folders.close()
 })
 
+test('a log that could not be taken away is checked when it is opened again, in this life or the next', async () => {
+  const disk = new MemoryDisk()
+  await (await LogFolders.open(folderOptions(disk, { paths: ['/a'] }))).close(1)
+  const folders = await LogFolders.open(folderOptions(disk, { paths: ['/a'] }))
+  const first = await openPartition(folders, 0)
+  for (const leaderEpoch of [0, 1, 2]) {
+    await appendTo(
+      first,
+      plainBatch(first.log.nextOffset, 3, 10, T0, { leaderEpoch, producerId: 7, producerEpoch: 0, baseSequence: 0 }),
+    )
+  }
+  disk.fault = operation => (operation === 'rename' ? 'EIO' : undefined)
+  await folders.remove(first.log)
+  disk.fault = () => undefined
+  const left = disk.afterKill()
+  const again = await openPartition(folders, 0)
+  assert.deepEqual([again.log.epochs, again.fold.snapshot()], [first.log.epochs, first.fold.snapshot()])
+  await folders.close(2)
+
+  const next = await LogFolders.open(folderOptions(left, { paths: ['/a'] }))
+  const other = await openPartition(next, 0)
+  assert.deepEqual(other.log.epochs, first.log.epochs)
+  await next.close(3)
+})
+
+test('no stop is clean that leaves behind what it could not take away', async () => {
+  const disk = new MemoryDisk()
+  await (await LogFolders.open(folderOptions(disk, { paths: ['/a'] }))).close(1)
+  const folders = await LogFolders.open(folderOptions(disk, { paths: ['/a'] }))
+  const { log } = await openPartition(folders, 0)
+  disk.fault = operation => (operation === 'rename' ? 'EIO' : undefined)
+  await folders.remove(log)
+  disk.fault = () => undefined
+  await folders.close(2)
+  assert.equal(disk.contentOf('/a/.kafka_cleanshutdown'), undefined)
+})
+
 test('a folder that could not be taken away does not become that of a new topic', async () => {
   const disk = new MemoryDisk()
   const folders = await LogFolders.open(folderOptions(disk, { paths: ['/a'] }))

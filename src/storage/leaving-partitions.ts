@@ -42,7 +42,7 @@ export class LeavingPartitions {
     } catch (error) {
       // Where it is there still, a topic made anew under the name finds it as that of another one. Where only the sync failed
       // nothing is there to be opened.
-      if (await this.#isThere(home, name)) home.found.add(name)
+      if (await this.#isThere(home, name)) home.leaveBehind(name)
       const failure = storageError(error, home.path)
       lines.warn({ folder: log.folder, errno: failure.errno }, `could not delete a partition: ${failure.message}`)
     }

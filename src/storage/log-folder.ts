@@ -49,6 +49,8 @@ export class LogFolder {
   #online = true
   /** Names of partitions' folders that were found at the start and not opened yet. */
   readonly found: Set<string>
+  /** Those of them that this life wrote to and left as they were, with nothing written down. */
+  readonly #leftBehind = new Set<string>()
   /** What lay in the folder before this start made it its own; undefined for one that was its own already. */
   readonly #foreign: ReadonlySet<string> | undefined
   readonly logs: Map<string, OpenLog>
@@ -197,8 +199,20 @@ export class LogFolder {
     this.logs.set(name, open)
   }
 
+  /** A partition that was open could not be taken away: whoever opens it next has to check it. */
+  leaveBehind(name: string): void {
+    this.found.add(name)
+    this.#leftBehind.add(name)
+  }
+
+  /** Whether what a log holds was written down when it was closed last. */
+  wasClosed(name: string): boolean {
+    return this.cleanBrokerEpoch !== undefined && !this.#leftBehind.has(name)
+  }
+
   forget(name: string): void {
     this.found.delete(name)
+    this.#leftBehind.delete(name)
     this.logs.delete(name)
     for (const offsets of this.#offsets) offsets.forget(name)
   }
@@ -276,7 +290,7 @@ export class LogFolder {
   async close(brokerEpoch: number): Promise<void> {
     this.#ownMark.close()
     // Logs that were not opened since an unclean stop still have to be checked; one that is being opened is closed by nobody.
-    const isChecked = this.cleanBrokerEpoch !== undefined || this.found.size === 0
+    const isChecked = [...this.found].every(name => this.wasClosed(name))
     let clean = this.online
     const syncs = new GroupedSyncs(this.#world.disk)
     await inParallel([...this.logs.values()], CLOSE_AT_ONCE, async ({ log }) => {

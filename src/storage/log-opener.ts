@@ -152,7 +152,7 @@ export class LogOpener {
       config: wanted.config,
       fold: wanted.fold,
       recoveryPoint,
-      clean: fresh || home.cleanBrokerEpoch !== undefined,
+      clean: fresh || home.wasClosed(name),
       startOffset,
       fresh,
       cache: this.#cache,

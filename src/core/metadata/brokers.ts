@@ -61,6 +61,8 @@ function registrationError(
   const { image, liveness, options } = state
   const { brokerId, logDirs } = request
   if (request.clusterId !== options.clusterId) return ErrorCode.INCONSISTENT_CLUSTER_ID
+  // A partition led by such a number would be one that nobody leads.
+  if (brokerId < 0) return ErrorCode.INVALID_REGISTRATION
   const isOther = existing !== undefined && existing.incarnationId !== request.incarnationId
   if (isOther && !existing.fenced && liveness.isLive(brokerId, now)) {
     // Who holds the same directories has their locks, so the process before it is gone: no reason to sit out a session
@@ -116,6 +118,9 @@ export function brokerHeartbeat(
   const before = stateOf(broker)
   const offline = broker.logDirs.filter(dir => request.offlineLogDirs.includes(dir))
   let after = nextState(state, broker, before, request)
+  // Without any directory it can hold nothing, and a registration without directories would say that it told of none.
+  const hasNone = offline.length > 0 && offline.length === broker.logDirs.length
+  if (hasNone && after === 'unfenced') after = 'fenced'
   // What the loss of a directory changes comes first; the broker joins with its next heartbeat.
   if (offline.length > 0 && after === 'unfenced') after = before
 
@@ -124,7 +129,7 @@ export function brokerHeartbeat(
     const offlineDirs = { brokerId, dirs: new Set(offline) }
     for (const record of electionsFor(state, { offlineDirs })) records.push(record)
   }
-  if (offline.length > 0) {
+  if (offline.length > 0 && !hasNone) {
     const logDirs = broker.logDirs.filter(dir => !offline.includes(dir))
     records.push(registrationChange(state, broker, { logDirs }))
   }
@@ -160,6 +165,8 @@ function nextState(
   switch (current) {
     case 'fenced':
       if (wantShutDown) return 'shutdown-now'
+      // What it sent before it began to go came late: nobody goes back to work in a life that is ending.
+      if (broker.inControlledShutdown) return 'fenced'
       return !wantFence && currentMetadataOffset >= broker.epoch ? 'unfenced' : 'fenced'
     case 'unfenced':
       if (wantFence) return wantShutDown ? 'shutdown-now' : 'fenced'

@@ -96,6 +96,8 @@ export class ControllerHarness {
   readonly follower = new MetadataImage({ deltas: true })
   readonly log: { readonly offset: Offset; readonly epoch: number; readonly value: Buffer }[] = []
   now: Millis = 1000
+  /** Who came back without having stopped properly; whoever looks takes them out. */
+  readonly unclean = new Set<NodeId>()
   #nextOffset: Offset = 1
   #epoch = 1
   #topics = 0
@@ -186,6 +188,13 @@ export class ControllerHarness {
   }
 
   register(id: NodeId, more: Record<string, unknown> = {}): Reaction {
+    const before = this.epochOf(id)
+    const reaction = this.#register(id, more)
+    if (before >= 0 && this.epochOf(id) !== before && more['previousBrokerEpoch'] !== before) this.unclean.add(id)
+    return reaction
+  }
+
+  #register(id: NodeId, more: Record<string, unknown>): Reaction {
     return this.ask('register-broker', {
       brokerId: id,
       clusterId: CLUSTER_ID,

@@ -6,6 +6,7 @@ import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import { testTranscripts } from '../testing/transcripts.ts'
 import { ControllerHarness, dumpImage, testUuid, topicUuid } from './controller-harness.test.ts'
 import { MetadataImage } from './image.ts'
+import { MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY } from './partition-image.ts'
 import { decodeMetadataRecord, encodeMetadataRecord, type MetadataRecord } from './record.ts'
 
 /**
@@ -158,6 +159,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
           incarnationId: testUuid(id + 10 * incarnation),
           previousBrokerEpoch: previous ? h.epochOf(id) : -1,
           rack: incarnation === 2 ? 'r' : null,
+          logDirs: [testUuid(1000 + id), testUuid(1004 + id)].slice(0, incarnation === 1 ? 2 : 1),
         }),
   ),
   fc.record({ id, wantFence: fc.boolean(), wantShutDown: fc.boolean() }).map(
@@ -174,6 +176,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     (id): Step =>
       h =>
         h.heartbeat(id),
+  ),
+  // Folders fail, all of them or the second one.
+  fc.record({ id, all: fc.boolean() }).map(
+    ({ id, all }): Step =>
+      h =>
+        h.heartbeat(id, { offlineLogDirs: all ? [testUuid(1000 + id), testUuid(1004 + id)] : [testUuid(1004 + id)] }),
   ),
   id.map(
     (brokerId): Step =>
@@ -319,6 +327,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     ),
 )
 
+const reserved: ReadonlySet<string> = new Set([UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY])
+
 function checkInvariants(image: MetadataImage): void {
   for (const topic of image.topics.values()) {
     for (const partition of topic.partitions) {
@@ -333,12 +343,59 @@ function checkInvariants(image: MetadataImage): void {
         elr.every(id => !isr.includes(id)),
         'nobody is in the ISR and the ELR',
       )
+      assert.ok(
+        elr.every(id => replicas.includes(id)),
+        'who is eligible is one of the replicas',
+      )
       if (leader !== -1) {
         assert.ok(isr.includes(leader), 'a leader is in sync')
         const broker = image.broker(leader)
         assert.ok(broker !== undefined && !broker.fenced && !broker.inControlledShutdown, 'a leader is alive')
+        continue
+      }
+      const eligible = replicas.filter((id, position) => {
+        const broker = image.broker(id)
+        const directory = partition.directories[position] ?? ''
+        const isOnline = reserved.has(directory) || broker?.logDirs.includes(directory)
+        const isAlive = broker?.fenced === false && !broker.inControlledShutdown && isOnline
+        return isAlive && (isr.length === 0 ? elr : isr).includes(id)
+      })
+      assert.deepEqual(eligible, [], 'nobody who may lead is left out')
+    }
+  }
+}
+
+/**
+ * Which replicas hold all that was committed, as brokers would have it: with enough of them in sync something is committed
+ * at any moment, and whoever is not in sync lacks it from then on; a replica that is taken out is deleted; who comes back
+ * unclean may lack anything. A leader that is not said to be recovering has to be one of them.
+ */
+class Holders {
+  readonly #byPartition = new Map<string, Set<number>>()
+
+  check({ machine: { image }, unclean }: ControllerHarness): void {
+    for (const topic of image.topics.values()) {
+      const set = image.config(2, topic.name)
+      const min = Number(set.get('min.insync.replicas') ?? image.config(4, '').get('min.insync.replicas') ?? 1)
+      const mayLose = set.get('unclean.leader.election.enable') === 'true'
+      for (const [index, partition] of topic.partitions.entries()) {
+        const { replicas, isr, leader, leaderRecoveryState } = partition
+        const holders = this.#byPartition.get(`${topic.id}-${index}`) ?? new Set(isr)
+        this.#byPartition.set(`${topic.id}-${index}`, holders)
+        for (const id of holders) if (!replicas.includes(id) || unclean.has(id)) holders.delete(id)
+        if (leader === -1) continue
+        const isCertain = leaderRecoveryState === 0 && !mayLose
+        assert.ok(
+          !isCertain || holders.has(leader),
+          `${leader} leads ${topic.name}-${index} without what was committed`,
+        )
+        if (!isCertain) holders.clear()
+        for (const id of isr) holders.add(id)
+        const commits = isr.length >= Math.min(min, replicas.length)
+        for (const id of holders) if (commits && !isr.includes(id)) holders.delete(id)
       }
     }
+    unclean.clear()
   }
 }
 
@@ -346,10 +403,12 @@ test('whatever is asked: logs fold to the same image, snapshots are whole, leade
   fc.assert(
     fc.property(fc.array(step, { minLength: 5, maxLength: 60 }), steps => {
       const harness = new ControllerHarness()
+      const holders = new Holders()
       for (const id of [1, 2, 3]) harness.start(id)
       for (const each of steps) {
         each(harness)
         checkInvariants(harness.machine.image)
+        holders.check(harness)
       }
       const image = dumpImage(harness.machine.image)
       assert.equal(harness.machine.image.skipped, 0)

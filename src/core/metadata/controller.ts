@@ -169,7 +169,7 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
     const { kind } = command
     switch (kind) {
       case 'activate':
-        return { entries: this.#activate(now), answer: { kind } }
+        return { entries: this.#activate(state, now), answer: { kind } }
       case 'tick':
         return { entries: this.#tick(state, now), answer: { kind } }
       case 'broker-died': {
@@ -251,7 +251,7 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
     for (const broker of this.image.brokers.values()) if (!broker.fenced) yield broker.id
   }
 
-  #activate(now: Millis): MetadataRecord[] {
+  #activate(state: ControllerState, now: Millis): MetadataRecord[] {
     assert(!this.#isActive, 'a controller is activated once')
     this.#isActive = true
     for (const id of this.#unfenced()) this.#liveness.presume(id, now)
@@ -263,6 +263,8 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
     }
     if (this.image.metadataVersion === 0)
       records.push(...bootstrapRecords(this.#options.configs.number('min.insync.replicas')))
+    // The controller before may have allowed unclean elections, and gone before it held them.
+    for (const record of leaderlessElections(state)) records.push(record)
     return records
   }
 

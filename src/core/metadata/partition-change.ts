@@ -63,15 +63,16 @@ export function partitionChange(target: PartitionTarget): MetadataRecord | undef
     adding = []
     removing = []
   }
-  let elr = eligibleAfter(target, isr)
+  let elr = eligibleAfter(target, replicas, isr)
   const change: ChangeInput = {}
 
   const election = elect(target, replicas, isr, elr)
   if (election.leader !== partition.leader) {
     change.leader = election.leader
+    // It may be enough to commit alone: then nobody else is eligible from now on.
     if (elr.includes(election.leader)) {
       isr = [election.leader]
-      elr = elr.filter(id => id !== election.leader)
+      elr = eligibleAfter(target, replicas, isr)
     }
     if (election.unclean) {
       change.isr = [election.leader]
@@ -120,12 +121,23 @@ function finishedReassignment(
   return staying.every(id => inSync.includes(id)) ? { replicas: staying, isr: inSync } : undefined
 }
 
-/** Who left an ISR that is now too small may still lead: it holds all that was committed. */
-function eligibleAfter(target: PartitionTarget, isr: readonly NodeId[]): readonly NodeId[] {
+/**
+ * Who left an ISR that is now too small may still lead: it holds all that was committed. Not who is taken out of the
+ * replicas, and so deletes what it has: it may be added again, with nothing.
+ */
+function eligibleAfter(
+  target: PartitionTarget,
+  replicas: readonly NodeId[],
+  isr: readonly NodeId[],
+): readonly NodeId[] {
   const { partition, minIsr, uncleanShutdown } = target
   if (!target.elr || isr.length >= minIsr) return []
   return [...new Set([...partition.eligibleLeaderReplicas, ...partition.isr])].filter(
-    id => !isr.includes(id) && !(uncleanShutdown?.(id) ?? false),
+    id =>
+      replicas.includes(id) &&
+      partition.replicas.includes(id) &&
+      !isr.includes(id) &&
+      !(uncleanShutdown?.(id) ?? false),
   )
 }
 
@@ -152,6 +164,7 @@ function elect(
     elr.length === 0 &&
     last !== undefined &&
     others.length === 0 &&
+    replicas.includes(last) &&
     mayLead(last)
   ) {
     return { leader: last, unclean: true }

@@ -64,14 +64,20 @@ function reassign(
     const message = `The replication factor is changed from ${settled.length} to ${replicas.length}`
     return failed(ErrorCode.INVALID_REPLICATION_FACTOR, message)
   }
-  const removing = without(partition.replicas, replicas).sort((a, b) => a - b)
-  const adding = without(replicas, partition.replicas).sort((a, b) => a - b)
   const base = state.target(topic, index, partition)
+  // What an unfinished reassignment was adding and this one does not want goes at once, where enough stay in sync: nobody
+  // would take it away if this one were cancelled.
+  const unwanted = without(partition.addingReplicas, replicas)
+  const inSync = without(partition.isr, unwanted)
+  const goes = inSync.length > 0 && inSync.length >= Math.min(base.minIsr, partition.isr.length) ? unwanted : []
+  const removing = without(without(partition.replicas, replicas), goes).sort((a, b) => a - b)
+  const adding = without(replicas, partition.replicas).sort((a, b) => a - b)
   // A replica that an unfinished reassignment was adding, and that stays, is still one to wait for.
   const stillAdding = partition.addingReplicas.filter(id => replicas.includes(id))
   const change = partitionChange({
     ...base,
     election: 'online',
+    isr: without(partition.isr, goes),
     replicas: [...replicas, ...removing],
     adding: [...new Set([...stillAdding, ...adding])].sort((a, b) => a - b),
     removing,

@@ -262,13 +262,15 @@ export class BrokerLifecycle {
   }
 
   async #beatOn(beat: number): Promise<void> {
-    const { link, heartbeatMs } = this.#options
+    const { link, heartbeatMs, registration, offlineLogDirs } = this.#options
     const answer = await this.#heartbeat(false)
     if (beat !== this.#lastBeat) return
     if (answer === undefined) await link.rest(NOT_YET_MS)
     if (beat !== this.#lastBeat) return
-    // One that is fenced has news to tell as soon as it has caught up.
-    this.#schedule(answer === undefined ? 0 : answer.isFenced ? REFUSED_REST_MS : heartbeatMs)
+    // One that is fenced has news to tell as soon as it has caught up, unless all of its folders are gone.
+    const offline = offlineLogDirs()
+    const isBare = offline.length > 0 && registration.logDirs.every(dir => offline.includes(dir))
+    this.#schedule(answer === undefined ? 0 : answer.isFenced && !isBare ? REFUSED_REST_MS : heartbeatMs)
   }
 
   #pause(ms: Millis): Promise<void> {

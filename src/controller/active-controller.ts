@@ -101,7 +101,8 @@ export class ActiveController implements SnapshotSource {
       const self = soleVoter(config.nodeId, config.directoryId, quorum.exchanges.endpoints)
       records.push(kraftVersionRecord(quorum.kraftVersion), votersRecord([self]))
     }
-    log.beginEpoch(epoch)
+    // An epoch of which a log that fails takes no record would be said of a log that does not have it.
+    if (!log.isFailing) log.beginEpoch(epoch)
     quorum.appendControl(records)
     standby.lend(start, image => {
       this.#activate(term, image, start).catch((error: unknown) => {

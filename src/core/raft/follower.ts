@@ -9,6 +9,8 @@ import { NEVER, Role, STAND_SPREAD_MS, type Turns } from './role.ts'
 /** The longest pause between two tries to reach the leader. */
 const PAUSE_MS_MAX: Millis = 200
 const HAND_OVER_MS: Millis = 50
+/** The longest pause between two tries to have the leader's snapshot, which may be large: so many pauses of a failed disk. */
+const SNAPSHOT_PAUSES_MAX = 10
 
 /**
  * Fetches from the leader of its epoch, one request at a time, each of which says that everything before is durable here.
@@ -25,6 +27,7 @@ export class Follower extends Role {
   #fetchTimeoutAt: Millis
   #lastFetchAt: Millis | undefined
   #failures = 0
+  #snapshotFailures = 0
   #isHandedOver = false
   #leaderHighWatermark: Offset = -1
 
@@ -113,6 +116,18 @@ export class Follower extends Role {
     this.#retryAt = now + retryMs
     this.#standAt = NEVER
     this.#fetchTimeoutAt = Math.max(this.#fetchTimeoutAt, now + retryMs + this.replica.timing.fetchTimeoutMs)
+  }
+
+  /** It took its time, which is no sign against the leader. One that is damaged there is not asked for without pause. */
+  override snapshotEnded(isLoaded: boolean, now: Millis): void {
+    const { retryMs } = this.replica.options
+    this.#fetchTimeoutAt = Math.max(this.#fetchTimeoutAt, now + this.replica.timing.fetchTimeoutMs)
+    if (isLoaded) this.#snapshotFailures = 0
+    else {
+      const pauseMs = this.replica.backoff(this.#snapshotFailures++, retryMs * SNAPSHOT_PAUSES_MAX)
+      this.#retryAt = Math.max(this.#retryAt, now + pauseMs)
+      this.#fetchTimeoutAt += pauseMs
+    }
   }
 
   override votersChanged(now: Millis): void {
@@ -204,7 +219,11 @@ export class Follower extends Role {
     const own = replica.log.endOffsetForEpoch(epoch)
     if (own === undefined || epoch < 0 || endOffset < 0) return this.#pause(now)
     const end = own.epoch === epoch ? Math.min(own.endOffset, endOffset) : own.endOffset
-    if (end >= replica.log.nextOffset) return this.#pause(now)
+    const { nextOffset, lastEpoch } = replica.log
+    // A term of this node that could append nothing: its epoch goes, and no record.
+    const isEmptyTerm = end === nextOffset && own.epoch < lastEpoch
+    if (end >= nextOffset && !isEmptyTerm) return this.#pause(now)
+    if (isEmptyTerm) this.#pause(now)
     this.truncateTo(end)
     return true
   }

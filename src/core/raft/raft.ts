@@ -296,9 +296,11 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
         replica.durableEnd = replica.log.nextOffset
         if (logWork?.kind === 'snapshot') replica.logWork = undefined
         replica.commit(event.id.endOffset)
+        this.#role.snapshotEnded(true, now)
         break
       case 'snapshot-failed':
         if (logWork?.kind === 'snapshot') replica.logWork = undefined
+        this.#role.snapshotEnded(false, now)
         break
       default:
         unreachable(event)

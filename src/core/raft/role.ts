@@ -52,6 +52,8 @@ export abstract class Role {
     this.tick(now)
   }
   logFailed(_now: Millis): void {}
+  /** A snapshot of the leader took the log's place, or could not. */
+  snapshotEnded(_isLoaded: boolean, _now: Millis): void {}
   votersChanged(_now: Millis): void {}
   answered(_sent: Sent, _response: RaftResponse, _now: Millis): void {}
   unanswered(_sent: Sent, _refused: boolean, _now: Millis): void {}

@@ -9,6 +9,7 @@ import { ExchangeError } from './exchange.ts'
 import type { Exchanges } from './exchanges.ts'
 import type { Folded, MetadataLog } from './metadata-log.ts'
 import { downloadSnapshot } from './snapshot-download.ts'
+import type { IncomingSnapshot } from './snapshots.ts'
 
 const RETRY_MS: Millis = 1000
 
@@ -20,8 +21,8 @@ export interface CatchUpOptions {
   readonly exchanges: Exchanges
   /** Whether this node still follows that leader. */
   readonly follows: (leaderId: NodeId, epoch: Epoch) => boolean
-  /** No snapshot of this node's own is being written any more. */
-  readonly settled: () => Promise<void>
+  /** No snapshot of this node's own is being stored when it resolves, nor before what it gives is called. */
+  readonly hold: () => Promise<() => void>
   readonly failed: (error: StorageError | WorldError) => void
   readonly isStopped: () => boolean
 }
@@ -37,19 +38,24 @@ export class CatchUp {
   /** What the snapshot holds, once the log begins at it; undefined when it could not be had, and nothing has changed. */
   async load(id: SnapshotId, leaderId: NodeId, epoch: Epoch): Promise<Folded | undefined> {
     const { logger, failed } = this.#options
+    let release: (() => void) | undefined
     try {
-      await this.#download(id, leaderId, epoch)
+      const incoming = await this.#download(id, leaderId, epoch)
+      release = await this.#options.hold()
+      await this.#install(incoming, leaderId, epoch)
+      return await this.#adopt(id)
     } catch (error) {
       if (isStorage(error)) failed(error)
       else if (!(error instanceof ChannelError) && !(error instanceof ExchangeError)) throw error
       const reason = error.message
       logger.warn({ ...id, leaderId, reason }, 'a snapshot of the metadata could not be had from the leader')
       return undefined
+    } finally {
+      release?.()
     }
-    return await this.#adopt(id)
   }
 
-  async #download(id: SnapshotId, leaderId: NodeId, leaderEpoch: Epoch): Promise<void> {
+  async #download(id: SnapshotId, leaderId: NodeId, leaderEpoch: Epoch): Promise<IncomingSnapshot> {
     const { config, log, exchanges, world } = this.#options
     const { nodeId, directoryId } = config
     const channel = await exchanges.peers.channel(leaderId, 'fetch')
@@ -58,7 +64,16 @@ export class CatchUp {
       const { clusterId, requestTimeoutMs } = exchanges.asker
       const source = { clusterId, nodeId, directoryId, leaderEpoch, requestTimeoutMs }
       await downloadSnapshot(channel, incoming, source, world.clock)
-      await this.#options.settled()
+      return incoming
+    } catch (error) {
+      await incoming.file.close().catch(() => {})
+      throw error
+    }
+  }
+
+  async #install(incoming: IncomingSnapshot, leaderId: NodeId, leaderEpoch: Epoch): Promise<void> {
+    const { log } = this.#options
+    try {
       if (this.#options.isStopped() || !this.#options.follows(leaderId, leaderEpoch)) {
         throw new ExchangeError(ErrorCode.NOT_LEADER_OR_FOLLOWER, 'the leader is another one by now')
       }

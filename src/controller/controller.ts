@@ -84,7 +84,7 @@ export class Controller {
     this.#quorum = new Quorum({
       ...parts,
       state,
-      settled: () => this.#snapshots.settled(),
+      hold: () => this.#snapshots.hold(),
       arm: () => this.#arm(),
       host: {
         lead: lead => {

@@ -153,6 +153,46 @@ test('a node that is far behind begins at a snapshot of the leader', async () =>
   })
 })
 
+test('no snapshot of before is stored while the log begins anew at one of the leader', async () => {
+  await simulated(21, async (rig, simulation) => {
+    rig.addStatic(3, { snapshotBytes: 20_000, snapshotIntervalMs: 20_000 })
+    await rig.startAll()
+    const active = await rig.active()
+    const client = await brokerOf(simulation, active)
+    await rig.caughtUp()
+    const behind = rig.members.find(({ controller }) => controller !== active)
+    assert.ok(behind !== undefined)
+    const others = rig.members.filter(member => member !== behind)
+    for (const { machine } of others) {
+      simulation.network.cut(behind.machine, machine)
+      simulation.network.cut(machine, behind.machine)
+    }
+    const end = behind.controller?.nextOffset ?? 0
+    for (let index = 0; active.logStartOffset <= end; index++) await client.createTopic(`topic-${index}`)
+    // Its own snapshot is due while the leader's takes the place of its log.
+    await simulation.wait(14_500 - simulation.schedule.now / 1000)
+    const quick = behind.machine.disk.faults
+    behind.machine.disk.faults = { ...quick, latencyUs: [300_000, 400_000], writesNow: 0 }
+    for (const { machine } of others) {
+      simulation.network.heal(behind.machine, machine)
+      simulation.network.heal(machine, behind.machine)
+    }
+    await simulation.wait(15_000)
+    behind.machine.disk.faults = quick
+    await rig.caughtUp()
+    const late = behind.controller as Controller
+    assert.ok(late.logStartOffset > end)
+    const files = (await behind.machine.world.disk.list('/data/__cluster_metadata-0')).map(({ name }) => name)
+    for (const file of files.filter(name => name.endsWith('.checkpoint'))) {
+      assert.ok(
+        Number(file.slice(0, 20)) >= late.logStartOffset,
+        `${file} in a log that begins at ${late.logStartOffset}`,
+      )
+    }
+    await rig.stopAll()
+  })
+})
+
 test('who asks for a voter that never catches up and goes away leaves the way free; what no voter can have is refused', async () => {
   await simulated(16, async (rig, simulation) => {
     const first = await rig.start(rig.add())

@@ -53,8 +53,8 @@ export interface QuorumOptions {
   readonly standby: Standby
   readonly state: QuorumState
   readonly host: QuorumHost
-  /** No snapshot is being written any more. */
-  readonly settled: () => Promise<void>
+  /** No snapshot is being stored when it resolves, nor before what it gives is called. */
+  readonly hold: () => Promise<() => void>
   /** The earliest deadline may have changed. */
   readonly arm: () => void
 }
@@ -125,7 +125,7 @@ export class Quorum {
       log,
       exchanges: this.#exchanges,
       follows: (leaderId, epoch) => this.leaderId === leaderId && this.epoch === epoch,
-      settled: options.settled,
+      hold: options.hold,
       failed: error => this.failed(error),
       isStopped: () => this.#stopped,
     })

@@ -33,6 +33,7 @@ export class SnapshotTaker {
   /** What the log had taken then. */
   #bytesAtLast = 0
   #storing: Promise<void> | undefined
+  #isHeld = false
 
   constructor(log: MetadataLog, clock: Clock, logger: Logger, limits: SnapshotLimits) {
     this.#log = log
@@ -43,13 +44,13 @@ export class SnapshotTaker {
   }
 
   wakeAt(): Millis | undefined {
-    return this.#storing === undefined ? this.#dueAt : undefined
+    return this.#storing === undefined && !this.#isHeld ? this.#dueAt : undefined
   }
 
   /** Takes one if it is time. Asked after every append and when `wakeAt` has come. */
   consider(source: SnapshotSource): void {
     const bytes = this.#log.appendedBytes - this.#bytesAtLast
-    if (bytes <= 0 || this.#storing !== undefined) return
+    if (bytes <= 0 || this.#storing !== undefined || this.#isHeld) return
     const now = this.#clock.monotonic()
     if (this.#intervalMs > 0) this.#dueAt ??= now + this.#intervalMs
     if (bytes >= this.#bytesMax || (this.#dueAt !== undefined && this.#dueAt <= now)) this.#take(source)
@@ -58,6 +59,18 @@ export class SnapshotTaker {
   /** What is being stored is stored, or failed. */
   async settled(): Promise<void> {
     await this.#storing
+  }
+
+  /**
+   * None is being stored when it resolves, and none will be before what it gives is called: one of before, stored beside
+   * the leader's while the log begins anew at that, would be taken for the latest, without what lies between the two.
+   */
+  async hold(): Promise<() => void> {
+    this.#isHeld = true
+    await this.#storing
+    return () => {
+      this.#isHeld = false
+    }
   }
 
   /** The image as it is now is written down in turns, and stored as a snapshot when all that it holds is committed. */

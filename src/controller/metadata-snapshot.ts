@@ -1,10 +1,8 @@
 import type { Epoch, Millis } from '#base/units.ts'
 import { encodeMetadataRecord, type MetadataRecord } from '#core/metadata/record.ts'
 import type { Voter } from '#core/raft/quorum.ts'
-import { checkBatch, checkCrc, isControl, sizeInBytes } from '#records/batch.ts'
 import { BatchBuilder } from '#records/builder.ts'
-import { buildControlBatch, type ControlRecord, controlTypeOf } from '#records/control.ts'
-import { recordsOf } from '#records/records.ts'
+import { buildControlBatch, type ControlRecord } from '#records/control.ts'
 import { kraftVersionRecord, snapshotFooterRecord, snapshotHeaderRecord, votersRecord } from './control-records.ts'
 
 const BATCH_BYTES_MAX = 1024 * 1024
@@ -60,16 +58,4 @@ export function* buildSnapshotInTurns({
   cut()
   control(snapshotFooterRecord())
   return parts
-}
-
-/** Whether every batch is as it was written and the footer ends them. */
-export function isWholeSnapshot(bytes: Buffer): boolean {
-  let last = -1
-  for (let at = 0; at < bytes.length; at += sizeInBytes(bytes, at)) {
-    if (checkBatch(bytes, at, bytes.length) !== undefined || checkCrc(bytes, at) !== undefined) return false
-    last = at
-  }
-  if (last < 0 || !isControl(bytes, last)) return false
-  const [footer] = recordsOf(bytes, last)
-  return footer !== undefined && controlTypeOf(footer.key) === 'snapshotFooter'
 }

@@ -5,7 +5,7 @@ import { type MetadataRecord, metadataRecord } from '#core/metadata/record.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 import { Deadlines } from '../deadlines.ts'
 import { MetadataFollower } from './follower.ts'
-import { batchOf, ControllerDouble } from './testing/controller-double.ts'
+import { ControllerDouble, snapshotOf } from './testing/controller-double.ts'
 
 const METADATA_VERSION = 30
 
@@ -105,7 +105,7 @@ followerTest(
     rig.append([kept, rig.topic('gone')])
     await rig.simulation.wait(1000)
     assert.deepEqual(rig.topics, ['gone', 'kept'])
-    rig.snapshot = { endOffset: 10, bytes: batchOf([kept, rig.topic('new')], 0) }
+    rig.snapshot = { endOffset: 10, bytes: snapshotOf([kept, rig.topic('new')]) }
     rig.nextOffset = 10
     rig.append([rig.topic('later')])
     await rig.simulation.wait(2000)
@@ -114,6 +114,26 @@ followerTest(
     assert.deepEqual(deleted, ['gone'])
   },
 )
+
+followerTest('a damaged snapshot is not taken: what it lacks would be deleted', async rig => {
+  const kept = rig.topic('kept')
+  rig.append([kept, rig.topic('also')])
+  await rig.simulation.wait(1000)
+  const whole = snapshotOf([kept, rig.topic('new')])
+  rig.nextOffset = 10
+  // The second batch, whose length is wrong, reads like the end of the bytes; without it the first one reads well.
+  const cut = Buffer.from(whole.subarray(0, -20))
+  const flipped = Buffer.from(whole)
+  flipped[100] = (flipped[100] ?? 0) ^ 1
+  for (const bytes of [cut, flipped]) {
+    rig.snapshot = { endOffset: 10, bytes }
+    await rig.simulation.wait(5000)
+    assert.deepEqual(rig.topics, ['also', 'kept'])
+  }
+  rig.snapshot = { endOffset: 10, bytes: whole }
+  await rig.simulation.wait(8000)
+  assert.deepEqual(rig.topics, ['kept', 'new'])
+})
 
 followerTest('a setting or a broker that a snapshot does not have any more is a change like others', async rig => {
   const topic = rig.topic('kept')
@@ -125,7 +145,7 @@ followerTest('a setting or a broker that a snapshot does not have any more is a 
   ])
   await rig.simulation.wait(1000)
   rig.changes.length = 0
-  rig.snapshot = { endOffset: 10, bytes: batchOf([topic], 0) }
+  rig.snapshot = { endOffset: 10, bytes: snapshotOf([topic]) }
   rig.nextOffset = 10
   rig.append([rig.topic('later')])
   await rig.simulation.wait(2000)

@@ -5,10 +5,11 @@ import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { foldBatch } from '#core/metadata/fold.ts'
 import { MetadataImage } from '#core/metadata/image.ts'
 import { CLUSTER_METADATA_TOPIC } from '#core/metadata/topic-name.ts'
+import { isWholeSnapshot } from '#core/metadata/whole-snapshot.ts'
 import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
-import { batchesOf, lastOffset, leaderEpoch } from '#records/batch.ts'
+import { batchesOf, checkBatch, checkCrc, lastOffset, leaderEpoch } from '#records/batch.ts'
 import type { Clock, Logger } from '#world/world.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ControllerLink } from './controller-link.ts'
@@ -23,6 +24,8 @@ const REFUSED_REST_MS = 10
 /** A controller that lacks what was committed: one that has just started catches up in no time. */
 const LACKING_REST_MS = 50
 const LACKING_PATIENCE_MS = 10_000
+/** It may be large, and mostly stays as it is. */
+const DAMAGED_REST_MS = 1000
 /** What a client was promised is here by then, or the broker is behind for another reason. */
 const CATCH_UP_WAIT_MS = 5000
 const FETCH_BYTES_MAX = 8 * 1024 * 1024
@@ -208,6 +211,8 @@ export class MetadataFollower {
     for (const at of batchesOf(records)) {
       // What is not committed may still change: it is fetched again.
       if (lastOffset(records, at) >= highWatermark) break
+      const wrong = checkBatch(records, at, records.length) ?? checkCrc(records, at)
+      if (wrong !== undefined) throw new DecodeError(wrong.message)
       foldBatch(this.#image, records, at, { from: this.#fetchOffset })
       this.#fetchOffset = lastOffset(records, at) + 1
       this.#lastEpoch = leaderEpoch(records, at)
@@ -277,6 +282,15 @@ export class MetadataFollower {
       if (partition.unalignedRecords.length === 0) return
     }
     const snapshot = Buffer.concat(parts)
+    if (!isWholeSnapshot(snapshot)) {
+      this.#complain(
+        `the one that ends at offset ${endOffset}`,
+        'a snapshot of the metadata is damaged, so the broker stays behind. Check the disk of the controller',
+      )
+      this.#options.link.lookElsewhere()
+      await this.#options.link.rest(DAMAGED_REST_MS)
+      return
+    }
     const image = new MetadataImage({ deltas: true })
     for (const at of batchesOf(snapshot)) foldBatch(image, snapshot, at, { offset: endOffset - 1 })
     image.replaces(this.#image)

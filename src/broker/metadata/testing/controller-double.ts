@@ -6,8 +6,11 @@ import { MemoryBudget } from '#network/memory-budget.ts'
 import { Server } from '#network/server.ts'
 import { type ServedApi, type Service, serve, service } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
+import { encodeToBuffer } from '#protocol/codec.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
+import { SnapshotFooterRecord } from '#protocol/records/control-records.ts'
 import { BatchBuilder } from '#records/builder.ts'
+import { buildControlBatch } from '#records/control.ts'
 import type { World } from '#world/world.ts'
 import { ControllerLink } from '../controller-link.ts'
 import { Controllers } from '../controllers.ts'
@@ -164,4 +167,11 @@ export function batchOf(records: readonly MetadataRecord[], baseOffset: number):
   const builder = new BatchBuilder({ baseOffset, leaderEpoch: LEADER_EPOCH })
   for (const record of records) builder.append(0, null, encodeMetadataRecord(record))
   return builder.build()
+}
+
+/** As a snapshot: the footer ends it. */
+export function snapshotOf(records: readonly MetadataRecord[]): Buffer {
+  const value = encodeToBuffer(SnapshotFooterRecord, 0, { version: 0 })
+  const at = { baseOffset: records.length, leaderEpoch: LEADER_EPOCH, timestamp: 0 }
+  return Buffer.concat([batchOf(records, 0), buildControlBatch(at, [{ type: 'snapshotFooter', value }])])
 }

@@ -66,7 +66,7 @@ export class CatchUp {
       await downloadSnapshot(channel, incoming, source, world.clock)
       return incoming
     } catch (error) {
-      await incoming.file.close().catch(() => {})
+      await log.forgoSnapshot(incoming)
       throw error
     }
   }
@@ -79,7 +79,7 @@ export class CatchUp {
       }
       if (!(await log.install(incoming))) throw new ExchangeError(ErrorCode.CORRUPT_MESSAGE, 'it is damaged')
     } catch (error) {
-      await incoming.file.close().catch(() => {})
+      await log.forgoSnapshot(incoming)
       throw error
     }
   }

@@ -127,3 +127,31 @@ test('of the file that tells how far the log was synced one slot is always whole
     assert.ok(offset === 10 || offset === 9, `${offset} with byte ${at} wrong`)
   }
 })
+
+test('a snapshot that the disk does not take leaves nothing behind: the log needs the room', async () => {
+  const disk = await killed(10)
+  const log = await reopen(disk)
+  const id = { endOffset: 10, epoch: 1 }
+  const { image, lastTimestamp } = await log.fold()
+  const building = log.snapshotOf({ id, image, kraftVersion: 0, voters: [], lastTimestamp })
+  let step = building.next()
+  while (step.done !== true) step = building.next()
+  const parts = step.value
+  const files = async () =>
+    (await disk.list('/data/__cluster_metadata-0')).filter(({ name }) => name.includes('.checkpoint'))
+  for (const failing of ['write', 'sync', 'rename'] as const) {
+    disk.fault = (operation, path) => (operation === failing && path.includes('.checkpoint') ? 'ENOSPC' : undefined)
+    await assert.rejects(log.storeSnapshot(id, parts, 10))
+    assert.deepEqual(await files(), [], failing)
+  }
+  disk.fault = () => undefined
+  const incoming = await log.beginSnapshot({ endOffset: 20, epoch: 1 })
+  disk.fault = (operation, path) => (operation === 'write' && path.includes('.checkpoint') ? 'ENOSPC' : undefined)
+  await assert.rejects(incoming.append(Buffer.alloc(100)))
+  await log.forgoSnapshot(incoming)
+  assert.deepEqual(await files(), [])
+  disk.fault = () => undefined
+  await log.storeSnapshot(id, parts, 10)
+  assert.equal((await files()).length, 1)
+  await log.close()
+})

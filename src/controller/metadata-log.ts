@@ -353,6 +353,11 @@ export class MetadataLog implements LogView {
     return true
   }
 
+  /** What was begun is not gone on with. */
+  forgoSnapshot(incoming: IncomingSnapshot): Promise<void> {
+    return this.#snapshots.forgo(incoming)
+  }
+
   /** The log begins anew at a snapshot; all that was here before is gone. May be done again when it failed. */
   async restartAt(id: SnapshotId): Promise<void> {
     await this.#log.truncateFullyAndStartAt(id.endOffset)

@@ -140,10 +140,26 @@ export class Snapshots {
       await this.#disk.rename(`${path}.part`, path)
       await this.#disk.syncFolder(this.#folder)
     } catch (error) {
-      await file.close()
+      await this.#forgo(path, file)
       throw error
     }
     this.#files.push({ id, file, size })
+  }
+
+  /** It will not be whole. */
+  forgo({ id, file }: IncomingSnapshot): Promise<void> {
+    return this.#forgo(`${this.#folder}/${nameOf(id)}`, file)
+  }
+
+  /** Where the disk is full, the log beside it needs the room. */
+  async #forgo(path: string, file: File): Promise<void> {
+    try {
+      await file.close()
+      await this.#disk.remove(`${path}.part`)
+    } catch (error) {
+      // It goes at the next start.
+      if (!(error instanceof WorldError)) throw error
+    }
   }
 
   /** Deletes all but the last ones. */

@@ -10,7 +10,7 @@ const SEEDS = 60
 /** What the checkers say of each. */
 const CAUGHT: Readonly<Record<string, RegExp>> = {
   'vote-forgotten': /voted for/,
-  'sync-lies': /durably/,
+  'sync-lies': /durabl[ey]/,
   'older-log-elected': /without committed|cuts? off|something else/,
   'older-epoch-committed': /copies of epoch/,
   'own-end-undurable': /durably/,

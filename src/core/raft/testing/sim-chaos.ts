@@ -1,5 +1,6 @@
 import type { SeededRandom } from '#base/random.ts'
 import type { Millis } from '#base/units.ts'
+import { ZERO_UUID } from '#base/uuid.ts'
 import type { RaftRequest } from '../messages.ts'
 import { isVoter, majorityOf, type Voter } from '../quorum.ts'
 import { type Reply, type SimMember, voterOf } from './sim-member.ts'
@@ -10,8 +11,8 @@ const APPENDS_MS: Millis = 45_000
 
 /**
  * What a seed does to a quorum: messages are lost, doubled, reordered and late, connections refused though others get
- * through, nodes crash with torn logs and states, clocks drift, disks fail, voters come and go, snapshots are taken, disks
- * replaced, nonsense is said. Then all of it ends, and the quorum has to heal. Throws at what does not hold.
+ * through, nodes crash with torn logs and states, clocks drift, processes stand still, disks fail, hang and are full, voters
+ * come and go, snapshots are taken, disks replaced, nonsense is said. Then all of it ends, and the quorum has to heal. Throws at what does not hold.
  */
 export function simulateQuorum(quorum: SimQuorum): void {
   const chaos = new SimChaos(quorum)
@@ -48,7 +49,7 @@ class SimChaos {
   #disturb(): void {
     const random = this.#random
     const member = random.pick(this.#quorum.members)
-    switch (random.below(18)) {
+    switch (random.below(20)) {
       case 0:
       case 1:
         this.#crash(member)
@@ -100,6 +101,15 @@ class SimChaos {
       case 16:
         this.#quorum.hangUntil.set(member.id, this.#quorum.now + random.below(10_000))
         return
+      case 17:
+        this.#quorum.fullUntil.set(member.id, this.#quorum.now + random.below(10_000))
+        return
+      case 18:
+        this.#quorum.stillUntil.set(
+          member.id,
+          Math.min(FAULTS_MS, this.#quorum.now + random.pick([50, 1000, 5000, 20_000])),
+        )
+        return
       default:
         this.#babble(member)
     }
@@ -113,7 +123,7 @@ class SimChaos {
 
   /** A promise was given, perhaps to be broken by a restart. */
   promised(member: SimMember): void {
-    if (this.#quorum.isCalm || !this.#random.chance(0.1)) return
+    if (this.#quorum.isCalm || !this.#random.chance(0.2)) return
     this.#quorum.after(this.#random.below(10), () => {
       member.crash()
       this.#quorum.after(this.#random.below(10), () => member.start())
@@ -211,10 +221,30 @@ class SimChaos {
         vote: { epoch, candidate: key, voter: key, lastEpoch: epoch + 1, endOffset: end, preVote: false },
       },
       {
+        // To whoever reads it.
+        kind: 'vote',
+        vote: {
+          epoch,
+          candidate: key,
+          voter: { id: -1, directoryId: ZERO_UUID },
+          lastEpoch: epoch - 1,
+          endOffset: end,
+          preVote: random.chance(0.5),
+        },
+      },
+      {
+        kind: 'begin-epoch',
+        begin: { leaderId: key.id, epoch, voter: { id: member.id, directoryId: member.directoryId } },
+      },
+      {
         kind: 'end-epoch',
         end: { leaderId: key.id, epoch: Math.min(epoch, member.raft?.epoch ?? 0), successors: [key] },
       },
       { kind: 'update-voter', epoch, voter: { ...key, endpoints: [], kraftVersion: { min: 0, max: 1 } } },
+      // A voter with a directory that is none of its own, or a number that nobody has.
+      { kind: 'update-voter', epoch, voter: { ...voterOf(member, false), directoryId: key.directoryId } },
+      { kind: 'add-voter', voter: { ...voterOf(member, false), ...key } },
+      { kind: 'remove-voter', voter: { id: member.id, directoryId: key.directoryId } },
     ]
     member.asked(random.pick(messages), ignore)
   }

@@ -124,7 +124,9 @@ export class SimMember {
   #later(ms: Millis, run: () => void): void {
     const life = this.#life
     this.#quorum.after(ms, () => {
-      if (life === this.#life && this.isUp) run()
+      this.#quorum.whenMoving(this.id, () => {
+        if (life === this.#life && this.isUp) run()
+      })
     })
   }
 
@@ -153,7 +155,9 @@ export class SimMember {
     const wakeAt = this.raft?.wakeAt()
     if (wakeAt === undefined) return
     const at = Math.ceil((wakeAt - this.#shift) / this.#rate)
-    this.#timer = this.#quorum.after(Math.max(at - this.#quorum.now, 0), () => {
+    const { stillUntil, now } = this.#quorum
+    const restMs = (stillUntil.get(this.id) ?? 0) - now
+    this.#timer = this.#quorum.after(Math.max(at - now, restMs, 0), () => {
       this.#timer = undefined
       if (this.#now >= wakeAt) this.step({ kind: 'tick' })
       // Rounding made it a moment early.
@@ -325,8 +329,18 @@ export class SimMember {
   }
 
   #truncate(endOffset: Offset): void {
-    this.#truncateTo(endOffset)
-    this.step({ kind: 'truncated' })
+    const fails = this.#quorum.diskFails(this)
+    if (!fails || this.#random.chance(0.5)) this.#truncateTo(endOffset)
+    if (fails) this.storageFailed()
+    else this.step({ kind: 'truncated' })
+  }
+
+  /** Something was refused that is no append; what is there is durable when it was looked at. */
+  storageFailed(): void {
+    this.step({ kind: 'storage-failed', of: 'log' })
+    this.#later(RETRY_MS, () => {
+      if (!this.#isWriting) this.step({ kind: 'log-stored', endOffset: this.log.durable })
+    })
   }
 
   #truncateTo(endOffset: Offset): void {

@@ -52,6 +52,10 @@ export class SimQuorum {
   diskFailRate = 0
   /** Disks that finish nothing until then. */
   readonly hangUntil = new Map<NodeId, Millis>()
+  /** Disks that take nothing until then. */
+  readonly fullUntil = new Map<NodeId, Millis>()
+  /** Processes that stand still until then, as those of a machine that is suspended; what comes meanwhile comes late. */
+  readonly stillUntil = new Map<NodeId, Millis>()
   /** Nothing is broken any more. */
   isCalm = true
   /** Who does what to it: told of moments that are worth a fault. */
@@ -125,6 +129,8 @@ export class SimQuorum {
     this.cut.clear()
     this.refusing.clear()
     this.hangUntil.clear()
+    this.fullUntil.clear()
+    this.stillUntil.clear()
     this.lossRate = 0
     this.doubleRate = 0
     this.diskFailRate = 0
@@ -181,8 +187,16 @@ export class SimQuorum {
     return hangsMs + this.random.below(this.diskDelayMs * 2)
   }
 
-  diskFails(_member: SimMember): boolean {
+  diskFails(member: SimMember): boolean {
+    if ((this.fullUntil.get(member.id) ?? 0) > this.now) return true
     return this.diskFailRate > 0 && this.random.chance(this.diskFailRate)
+  }
+
+  /** Runs it now, or when the node's process goes on. */
+  whenMoving(id: NodeId, run: () => void): void {
+    const restMs = (this.stillUntil.get(id) ?? 0) - this.now
+    if (restMs <= 0) run()
+    else this.after(restMs + this.random.below(3), () => this.whenMoving(id, run))
   }
 
   // -- network
@@ -226,7 +240,7 @@ export class SimQuorum {
 
   #deliver(from: NodeId, to: NodeId, run: () => void): void {
     if (this.cut.has(this.way(from, to)) || this.random.chance(this.lossRate)) return
-    this.after(this.latency(), run)
+    this.after(this.latency(), () => this.whenMoving(to, run))
   }
 
   #targetOf(from: SimMember, to: RaftPeer): SimMember | undefined {
@@ -244,7 +258,9 @@ export class SimQuorum {
         each => each.id.endOffset === id.endOffset && each.id.epoch === id.epoch,
       )
       const isReachable = from?.isUp === true && !this.cut.has(this.way(leaderId, to.id))
-      if (snapshot !== undefined && isReachable) to.snapshotLoaded(snapshot)
+      const isRefused = this.diskFails(to)
+      if (isRefused) to.storageFailed()
+      if (snapshot !== undefined && isReachable && !isRefused) to.snapshotLoaded(snapshot)
       else to.step({ kind: 'snapshot-failed', id })
     })
   }

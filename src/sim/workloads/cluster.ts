@@ -2,7 +2,6 @@ import type { SeededRandom } from '#base/random.ts'
 import type { Millis } from '#base/units.ts'
 import { listTopics } from '#client/admin/topics.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
-import { NO_NETWORK_FAULTS } from '#world/fake/fake-network.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import type { Simulation } from '#world/fake/simulation.ts'
 import { Administering } from '../actors/administering.ts'
@@ -17,8 +16,7 @@ import { ClusterWatch } from '../checkers/cluster-watch.ts'
 import { NodeLedger } from '../checkers/node-ledger.ts'
 import { Violation } from '../checkers/partition-log.ts'
 import { batchesOnDisk, replicasAgree } from '../checkers/replica-logs.ts'
-import { breakDisk, healDisk } from '../faults/disk.ts'
-import { breakNetwork } from '../faults/network.ts'
+import { Disturbing } from '../faults/disturbing.ts'
 import type { Workload } from '../kernel.ts'
 import { CLUSTER_MUTANTS } from '../mutants/cluster-mutants.ts'
 import { type ClusterPlan, drawPlan } from './cluster-plan.ts'
@@ -64,6 +62,7 @@ class Play implements Scene, Serving {
   readonly #watch = new ClusterWatch(topic => topic === LOOSE_TOPIC)
   readonly #members: readonly Member[]
   readonly #clients: FakeNode[] = []
+  readonly #disturbing: Disturbing
   readonly #observer: FakeNode
   readonly #observing: Observing
   readonly #administering: Administering
@@ -86,6 +85,7 @@ class Play implements Scene, Serving {
     this.topics = plan.topics
     this.groups = plan.groups
     this.#members = plan.members.map(member => new Member(this, member, random.fork(), () => this.#silence()))
+    this.#disturbing = new Disturbing(this, plan, this.#members, this.#clients)
     this.#observer = simulation.node('observer')
     this.#observing = new Observing(this, this, this.#observer, random.fork())
     this.#administering = new Administering(this, this.#client('admin'), random.fork(), this.#observing, {
@@ -130,14 +130,8 @@ class Play implements Scene, Serving {
   }
 
   async #run(): Promise<void> {
-    const { network } = this.simulation
     const plan = this.#plan
-    if (plan.network) {
-      network.faults.latencyUs = [50, this.#random.pick([1000, 5000, 50_000])]
-      network.faults.resets = this.#random.pick([0, 0, 0.0005])
-      network.faults.windowBytes = this.#random.pick([256 * 1024, 4096])
-    }
-    if (plan.clock) for (const { node } of this.#members) node.clockRate = 0.98 + 0.04 * this.#random.fraction()
+    this.#disturbing.setUp(this.#random)
     await Promise.all(this.#members.map(member => member.prepare()))
     await Promise.all(this.#members.map(member => member.start()))
     await this.#createTopics()
@@ -146,10 +140,7 @@ class Play implements Scene, Serving {
     if (plan.loose) acting.push(this.#guarded(this.#reshaping.spill(this.#client('spill'), this.#random.fork())))
     for (const actor of this.#consuming) void this.#guarded(actor.run())
     void this.#guarded(this.#observing.probe())
-    if (plan.disk) void this.#guarded(this.#disturbDisks())
-    if (plan.network) void this.#guarded(this.#disturbNetwork())
-    if (plan.clock) void this.#guarded(this.#disturbClocks())
-    if (plan.pauses) void this.#guarded(this.#disturbProcesses())
+    for (const disturbing of this.#disturbing.begin(this.#random)) void this.#guarded(disturbing)
     if (plan.rolling) await this.#roll()
     else await Promise.all(this.#members.map(member => this.#live(member)))
     this.#calmDown()
@@ -376,95 +367,7 @@ class Play implements Scene, Serving {
 
   #calmDown(): void {
     this.calm = true
-    const { network, nodes } = this.simulation
-    network.faults = { ...NO_NETWORK_FAULTS }
-    for (const a of nodes) {
-      for (const b of nodes) {
-        network.heal(a, b)
-        network.slow(a, b, 0)
-      }
-    }
-    for (const { node } of this.#members) {
-      healDisk(node.disk)
-      node.clockSkewMs = 0
-      node.continue()
-    }
-  }
-
-  async #disturbDisks(): Promise<void> {
-    const random = this.#random.fork()
-    while (!this.calm) {
-      await this.simulation.wait(random.between(1, 4000) * this.pace)
-      const { node, up } = random.pick(this.#members)
-      if (this.calm || !up) continue
-      node.trace('disk', 0, 0, breakDisk(node.disk, random))
-      // A disk that hangs for longer is a dead one to all who ask.
-      const longMs = node.disk.faults.hangs ? 3000 : 30_000
-      await this.simulation.wait(random.between(1, random.chance(0.2) ? longMs : 3000))
-      healDisk(node.disk)
-    }
-  }
-
-  async #disturbNetwork(): Promise<void> {
-    const random = this.#random.fork()
-    while (!this.calm) {
-      await this.simulation.wait(random.between(1, 3000) * this.pace)
-      if (this.calm) return
-      const a = random.pick(this.#members).node
-      const b = random.chance(0.3) ? random.pick(this.#clients) : random.pick(this.#members).node
-      if (a === b) continue
-      const { right, lasts } = this.#breakLinks(a, b, random)
-      await this.simulation.wait(random.between(1, random.chance(lasts) ? 30_000 : 3000))
-      right()
-    }
-  }
-
-  #breakLinks(a: FakeNode, b: FakeNode, random: SeededRandom): { right: () => void; lasts: number } {
-    const { network } = this.simulation
-    const kind = random.fraction()
-    if (kind < 0.15) {
-      // One is alone: its clients reach it, the others do not, or do not hear it.
-      const others = this.#members.map(({ node }) => node).filter(node => node !== a)
-      const isDeaf = random.chance(0.7)
-      for (const other of others) {
-        network.cut(a, other)
-        if (isDeaf) network.cut(other, a)
-      }
-      const right = (): void => {
-        for (const other of others) {
-          network.heal(a, other)
-          network.heal(other, a)
-        }
-      }
-      return { right, lasts: 0.2 }
-    }
-    if (kind < 0.35) {
-      network.slow(a, b, random.pick([5000, 50_000, 500_000]))
-      return { right: () => network.slow(a, b, 0), lasts: 0.5 }
-    }
-    return { right: breakNetwork(network, a, b, random), lasts: 0.1 }
-  }
-
-  async #disturbClocks(): Promise<void> {
-    const random = this.#random.fork()
-    while (!this.calm) {
-      await this.simulation.wait(random.between(1, 5000) * this.pace)
-      if (this.calm) return
-      random.pick(this.#members).node.clockSkewMs = random.between(-1, 1) * random.pick([10, 1000, 600_000])
-    }
-  }
-
-  /** SIGSTOP and SIGCONT. */
-  async #disturbProcesses(): Promise<void> {
-    const random = this.#random.fork()
-    while (!this.calm) {
-      await this.simulation.wait(random.between(1, 10_000) * this.pace)
-      const { node, up } = random.pick(this.#members)
-      if (this.calm || !up) continue
-      node.pause()
-      await this.simulation.wait(random.between(1, random.pick([100, 3000, 20_000])))
-      node.continue()
-    }
+    this.#disturbing.end()
   }
 
   #client(name: string): FakeNode {

@@ -1,0 +1,148 @@
+import type { SeededRandom } from '#base/random.ts'
+import { NO_NETWORK_FAULTS } from '#world/fake/fake-network.ts'
+import type { FakeNode } from '#world/fake/fake-node.ts'
+import type { Scene } from '../actors/scene.ts'
+import { breakDisk, healDisk } from './disk.ts'
+import { breakNetwork } from './network.ts'
+
+/** Which kinds of faults there are. */
+export interface DisturbingPlan {
+  readonly disk: boolean
+  readonly network: boolean
+  readonly clock: boolean
+  /** Processes stand still. */
+  readonly pauses: boolean
+}
+
+/** A machine of the cluster. */
+interface Disturbed {
+  readonly node: FakeNode
+  /** Whether its process lives. */
+  readonly up: boolean
+}
+
+/** What goes wrong around the processes of a cluster, until all is calm: disks, links, clocks, and that they stand still. */
+export class Disturbing {
+  readonly #scene: Scene
+  readonly #plan: DisturbingPlan
+  readonly #members: readonly Disturbed[]
+  readonly #clients: readonly FakeNode[]
+
+  constructor(scene: Scene, plan: DisturbingPlan, members: readonly Disturbed[], clients: readonly FakeNode[]) {
+    this.#scene = scene
+    this.#plan = plan
+    this.#members = members
+    this.#clients = clients
+  }
+
+  /** What lasts all the time. */
+  setUp(random: SeededRandom): void {
+    const { network } = this.#scene.simulation
+    if (this.#plan.network) {
+      network.faults.latencyUs = [50, random.pick([1000, 5000, 50_000])]
+      network.faults.resets = random.pick([0, 0, 0.0005])
+      network.faults.windowBytes = random.pick([256 * 1024, 4096])
+    }
+    if (this.#plan.clock) for (const { node } of this.#members) node.clockRate = 0.98 + 0.04 * random.fraction()
+  }
+
+  /** What comes and goes; each ends when the scene is calm. */
+  begin(random: SeededRandom): Promise<void>[] {
+    const { disk, network, clock, pauses } = this.#plan
+    const begun: Promise<void>[] = []
+    if (disk) begun.push(this.#disturbDisks(random.fork()))
+    if (network) begun.push(this.#disturbNetwork(random.fork()))
+    if (clock) begun.push(this.#disturbClocks(random.fork()))
+    if (pauses) begun.push(this.#disturbProcesses(random.fork()))
+    return begun
+  }
+
+  /** All is well again. */
+  end(): void {
+    const { network, nodes } = this.#scene.simulation
+    network.faults = { ...NO_NETWORK_FAULTS }
+    for (const a of nodes) {
+      for (const b of nodes) {
+        network.heal(a, b)
+        network.slow(a, b, 0)
+      }
+    }
+    for (const { node } of this.#members) {
+      healDisk(node.disk)
+      node.clockSkewMs = 0
+      node.continue()
+    }
+  }
+
+  async #disturbDisks(random: SeededRandom): Promise<void> {
+    while (!this.#scene.calm) {
+      await this.#scene.simulation.wait(random.between(1, 4000) * this.#scene.pace)
+      const { node, up } = random.pick(this.#members)
+      if (this.#scene.calm || !up) continue
+      node.trace('disk', 0, 0, breakDisk(node.disk, random))
+      // A disk that hangs for longer is a dead one to all who ask.
+      const longMs = node.disk.faults.hangs ? 3000 : 30_000
+      await this.#scene.simulation.wait(random.between(1, random.chance(0.2) ? longMs : 3000))
+      healDisk(node.disk)
+    }
+  }
+
+  async #disturbNetwork(random: SeededRandom): Promise<void> {
+    while (!this.#scene.calm) {
+      await this.#scene.simulation.wait(random.between(1, 3000) * this.#scene.pace)
+      if (this.#scene.calm) return
+      const a = random.pick(this.#members).node
+      const b = random.chance(0.3) ? random.pick(this.#clients) : random.pick(this.#members).node
+      if (a === b) continue
+      const { right, lasts } = this.#breakLinks(a, b, random)
+      await this.#scene.simulation.wait(random.between(1, random.chance(lasts) ? 30_000 : 3000))
+      right()
+    }
+  }
+
+  #breakLinks(a: FakeNode, b: FakeNode, random: SeededRandom): { right: () => void; lasts: number } {
+    const { network } = this.#scene.simulation
+    const kind = random.fraction()
+    if (kind < 0.15) {
+      // One is alone: its clients reach it, the others do not, or do not hear it.
+      const others = this.#members.map(({ node }) => node).filter(node => node !== a)
+      const isDeaf = random.chance(0.7)
+      for (const other of others) {
+        network.cut(a, other)
+        if (isDeaf) network.cut(other, a)
+      }
+      const right = (): void => {
+        for (const other of others) {
+          network.heal(a, other)
+          network.heal(other, a)
+        }
+      }
+      return { right, lasts: 0.2 }
+    }
+    if (kind < 0.35) {
+      network.slow(a, b, random.pick([5000, 50_000, 500_000]))
+      return { right: () => network.slow(a, b, 0), lasts: 0.5 }
+    }
+    return { right: breakNetwork(network, a, b, random), lasts: 0.1 }
+  }
+
+  async #disturbClocks(random: SeededRandom): Promise<void> {
+    while (!this.#scene.calm) {
+      await this.#scene.simulation.wait(random.between(1, 5000) * this.#scene.pace)
+      if (this.#scene.calm) return
+      random.pick(this.#members).node.clockSkewMs = random.between(-1, 1) * random.pick([10, 1000, 600_000])
+    }
+  }
+
+  /** SIGSTOP and SIGCONT. */
+  async #disturbProcesses(random: SeededRandom): Promise<void> {
+    while (!this.#scene.calm) {
+      await this.#scene.simulation.wait(random.between(1, 10_000) * this.#scene.pace)
+      const { node, up } = random.pick(this.#members)
+      if (this.#scene.calm || !up) continue
+      node.pause()
+      await this.#scene.simulation.wait(random.between(1, random.pick([100, 3000, 20_000])))
+      node.continue()
+    }
+  }
+}

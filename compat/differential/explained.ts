@@ -61,8 +61,11 @@ export const EXPLAINED: readonly Explanation[] = [
     why: 'we say what is wrong where Kafka says only the code',
   },
   {
-    path: /(topics|partitions|results|responses|coordinators)\[again\](\.|$)/,
-    why: 'what is named twice in a request is answered twice; Kafka answers it once in some APIs and twice in others',
+    api: 'OffsetCommit',
+    path: /^topics\[(again\]|\]\.partitions\[(again)?\])$/,
+    left: /absent|present/,
+    right: /absent|present/,
+    why: 'a topic that is named twice is answered twice; Kafka gathers it where some topic of the request is unknown',
   },
   // Produce and fetch
   {
@@ -94,17 +97,10 @@ export const EXPLAINED: readonly Explanation[] = [
   },
   {
     api: 'Fetch',
-    path: 'responses[].partitions[]',
-    left: 'absent',
-    right: 'present',
-    why: "a topic's partitions stand together; Kafka begins the topic again after another one: see responses[again]",
-  },
-  {
-    api: 'ListOffsets',
-    path: 'topics[].partitions[]',
-    left: 'present',
-    right: 'absent',
-    why: 'a topic that is named twice: Kafka gathers its partitions, we answer it twice: see topics[again]',
+    path: /^responses\[(again)?\](\.partitions\[\])?$/,
+    left: /absent|present/,
+    right: /absent|present/,
+    why: "a topic's partitions stand together; Kafka begins the topic again after another one",
   },
   {
     api: 'OffsetDelete',

@@ -3,6 +3,7 @@ import { configs } from './configs.ts'
 import { fetchSituation } from './fetch.ts'
 import { groups } from './groups.ts'
 import { listOffsets } from './list-offsets.ts'
+import { namedTwice } from './named-twice.ts'
 import { produceSituation, unread } from './produce.ts'
 import type { Situation } from './tools.ts'
 import { topics } from './topics.ts'
@@ -18,4 +19,5 @@ export const SITUATIONS: readonly Situation[] = [
   listOffsets,
   groups,
   cluster,
+  namedTwice,
 ]

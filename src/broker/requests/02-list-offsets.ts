@@ -1,6 +1,5 @@
 import type { Millis, Offset } from '#base/units.ts'
 import { type ServedApi, serve } from '#network/service.ts'
-import type { Pieces } from '#network/turns.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import type { ListOffsetsRequest, ListOffsetsResponse } from '#protocol/messages/list-offsets.ts'
@@ -10,6 +9,7 @@ import type { TimestampOffset } from '#storage/lookup.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Broker } from '../broker.ts'
 import type { Partition } from '../partitions/partition.ts'
+import { gathered } from './gathered.ts'
 
 /** Not times but questions; a real time is 0 or more. */
 const LATEST = -1
@@ -29,7 +29,7 @@ const SINCE_VERSION = new Map([
 
 /**
  * ListOffsets (2), versions 1-11. The first record, in offset order, at or after a time; or one of the special offsets.
- * - A partition that is named twice is INVALID_REQUEST each time.
+ * - A partition that is named twice is INVALID_REQUEST, and answered once.
  * - A question that came in a later version is UNSUPPORTED_VERSION, before the topic is looked up.
  * - Nothing at or after the time: offset -1, timestamp -1, no error. A record beyond the visible end counts as nothing.
  * - A new leader that cannot know yet how far the one before had come: OFFSET_NOT_AVAILABLE, before version 5
@@ -41,12 +41,10 @@ export function listOffsets(broker: Broker): ServedApi {
     api: API.ListOffsets,
     async handle(request, call) {
       const pieces = broker.turns.pieces()
-      const twice = await namedTwice(request, pieces)
       const topics: TopicResponse[] = []
-      for (const { name, partitions } of request.topics) {
-        if (partitions.length === 0) continue
-        const answers = await pieces.mapLater(partitions, asked => {
-          if (twice.has(`${name}:${asked.partitionIndex}`)) return refused(asked.partitionIndex, 'INVALID_REQUEST')
+      for (const { name, partitions, twice } of await gathered(request.topics, pieces)) {
+        const answers = await pieces.mapLater([...partitions.values()], asked => {
+          if (twice.has(asked.partitionIndex)) return refused(asked.partitionIndex, 'INVALID_REQUEST')
           if (
             call.apiVersion < (SINCE_VERSION.get(asked.timestamp) ?? 0) ||
             asked.timestamp < EARLIEST_PENDING_UPLOAD
@@ -65,21 +63,6 @@ export function listOffsets(broker: Broker): ServedApi {
 type TopicResponse = NonNullable<InputOf<typeof ListOffsetsResponse>['topics']>[number]
 type PartitionResponse = NonNullable<TopicResponse['partitions']>[number]
 type AskedPartition = ListOffsetsRequest['topics'][number]['partitions'][number]
-
-async function namedTwice(request: ListOffsetsRequest, pieces: Pieces): Promise<Set<string>> {
-  const seen = new Set<string>()
-  const twice = new Set<string>()
-  for (const { name, partitions } of request.topics) {
-    for (const { partitionIndex } of partitions) {
-      const wait = pieces.next()
-      if (wait) await wait
-      const key = `${name}:${partitionIndex}`
-      if (seen.has(key)) twice.add(key)
-      seen.add(key)
-    }
-  }
-  return twice
-}
 
 function refused(partitionIndex: number, error: ErrorName): PartitionResponse {
   return { partitionIndex, errorCode: ErrorCode[error], timestamp: -1, offset: -1 }

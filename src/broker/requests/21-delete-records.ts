@@ -6,12 +6,14 @@ import { StorageError } from '#storage/storage-error.ts'
 import type { Broker } from '../broker.ts'
 import type { Partition } from '../partitions/partition.ts'
 import type { Watcher } from '../partitions/watchers.ts'
+import { gathered } from './gathered.ts'
 
 /**
  * DeleteRecords (21), versions 0-2. Moves the start of a log; -1 is the high watermark.
  * - Answered when the new start is written down: Kafka does that once a minute, and a crash before brings records back.
  * - And when the replicas of all brokers that live have deleted as much; else REQUEST_TIMED_OUT.
  * - A start that cannot be written down: KAFKA_STORAGE_ERROR, but NONE on a full disk, which deleting must be able to cure.
+ * - A partition that is named twice counts as it is named last.
  * - Beyond the high watermark or below -1: OFFSET_OUT_OF_RANGE. A topic that is only compacted: POLICY_VIOLATION.
  */
 export function deleteRecords(broker: Broker): ServedApi {
@@ -21,9 +23,8 @@ export function deleteRecords(broker: Broker): ServedApi {
       const { timeoutMs } = request
       const pieces = broker.turns.pieces()
       const topics = []
-      for (const { name, partitions } of request.topics) {
-        if (partitions.length === 0) continue
-        const answered = pieces.mapLater(partitions, async ({ partitionIndex, offset }) =>
+      for (const { name, partitions } of await gathered(request.topics, pieces)) {
+        const answered = pieces.mapLater([...partitions.values()], async ({ partitionIndex, offset }) =>
           deleted(partitionIndex, await deleteBefore(broker, name, partitionIndex, offset, timeoutMs)),
         )
         topics.push(answered.then(partitions => ({ name, partitions })))

@@ -10,9 +10,14 @@ export function describeLogDirs(broker: Broker): ServedApi {
     api: API.DescribeLogDirs,
     async handle(request) {
       const pieces = broker.turns.pieces()
-      const wanted =
-        request.topics &&
-        new Map(await pieces.map(request.topics, ({ topic, partitions }) => [topic, new Set(partitions)] as const))
+      const wanted = request.topics && new Map<string, Set<number>>()
+      for (const { topic, partitions } of request.topics ?? []) {
+        const wait = pieces.next(1 + (partitions.length >> 2))
+        if (wait) await wait
+        const known = wanted?.get(topic)
+        if (known === undefined) wanted?.set(topic, new Set(partitions))
+        else for (const index of partitions) known.add(index)
+      }
       const results = []
       for (const folder of broker.logFolders()) {
         const { path, online } = folder

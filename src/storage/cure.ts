@@ -1,17 +1,16 @@
 import { KiB, MiB, type Millis, type Offset } from '#base/units.ts'
-import type { Clock, Logger, Timer } from '#world/world.ts'
+import type { Clock, Timer } from '#world/world.ts'
+import type { Complaints } from './complaints.ts'
 import type { Segment, SegmentPlace } from './segment.ts'
 import { cureOf, type StorageError, storageError } from './storage-error.ts'
 
 const CURE_AFTER_MS: Millis = 250
 const CURE_AFTER_MS_MAX: Millis = 5_000
-/** A disk that fails on and off is complained about once in this time. */
-const COMPLAIN_EVERY_MS: Millis = 60_000
 const PROBE_BYTES = 64 * KiB
 
 export interface CureOptions {
   readonly clock: Clock
-  readonly log: Logger
+  readonly complaints: Complaints
   readonly place: SegmentPlace
 }
 
@@ -41,7 +40,6 @@ export class Cure {
   #timer: Timer | undefined
   #afterMs = CURE_AFTER_MS
   #syncFailed = false
-  #complainedAt: Millis | undefined
   #awaitsProof = false
   #stopped = false
 
@@ -60,11 +58,10 @@ export class Cure {
   }
 
   #complain({ errno, message }: StorageError): void {
-    const { clock, log, place } = this.#options
-    const now = clock.monotonic()
-    if (this.#complainedAt !== undefined && now - this.#complainedAt <= COMPLAIN_EVERY_MS) return
-    this.#complainedAt = now
-    log.error(
+    const { complaints, place } = this.#options
+    complaints.tell(
+      'error',
+      `refusing ${errno}`,
       { folder: place.folder, errno, endOffset: this.#patient.endOffset },
       `refusing writes with KAFKA_STORAGE_ERROR because the disk does not take them (${message}); ${cureOf(errno)}. Reads go on`,
     )
@@ -86,7 +83,7 @@ export class Cure {
       if (this.#syncFailed) await this.#rewriteUnsynced()
       await this.#probe()
     } catch (error) {
-      storageError(error, this.#options.place.folder)
+      this.#complain(storageError(error, this.#options.place.folder))
       this.#plan()
       return
     }
@@ -131,8 +128,9 @@ export class Cure {
     if (!this.#awaitsProof) return
     this.#awaitsProof = false
     this.#afterMs = CURE_AFTER_MS
-    const { log, place } = this.#options
-    log.info({ folder: place.folder, endOffset: this.#patient.endOffset }, 'the disk takes writes again; appends go on')
+    const { complaints, place } = this.#options
+    const fields = { folder: place.folder, endOffset: this.#patient.endOffset }
+    complaints.tell('info', 'cured', fields, 'the disk takes writes again; appends go on')
   }
 
   stop(): void {

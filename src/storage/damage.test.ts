@@ -213,7 +213,7 @@ test('readers are given all before the damage, an error there, and what comes af
       const before = second + damaged * 2
       assert.deepEqual(found.slice(0, before), range(0, before))
       assert.equal(found.length, before * 2)
-      assert.equal(logger.lines.filter(line => /refusing reads/.test(line)).length, 1, logger.lines.join('\n'))
+      assert.equal(logger.lines.filter(line => /^error refusing reads/.test(line)).length, 1, logger.lines.join('\n'))
       assert.match(logger.lines.join('\n'), new RegExp(`position ${damaged * size}: `))
       assert.deepEqual(offsetsIn(await readAll(log, third)), range(third, 60))
     }

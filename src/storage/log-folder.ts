@@ -4,6 +4,7 @@ import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import { type Chance, type Clock, type Disk, type Entry, type Lock, type Logger, WorldError } from '#world/world.ts'
 import { type BootMark, BootMarkFile, readBootMark } from './boot-mark.ts'
 import { takeCleanShutdown, writeCleanShutdown } from './clean-shutdown.ts'
+import { Complaints } from './complaints.ts'
 import { inParallel } from './files.ts'
 import { LogOffsets, type OpenLog } from './log-offsets.ts'
 import {
@@ -58,7 +59,7 @@ export class LogFolder {
   readonly #recoveryPoints: LogOffsets
   readonly #startOffsets: LogOffsets
   readonly #highWatermarks: LogOffsets
-  #complainedOf: unknown
+  readonly complaints: Complaints
 
   private constructor(
     world: LogFolderWorld,
@@ -74,6 +75,7 @@ export class LogFolder {
   ) {
     this.#world = world
     this.turns = new WriteTurns(WRITES_AT_ONCE, world.clock)
+    this.complaints = new Complaints(world.clock, world.log)
     this.path = path
     this.#lock = lock
     this.cleanBrokerEpoch = cleanBrokerEpoch
@@ -275,14 +277,11 @@ export class LogFolder {
     }
   }
 
-  /** Once, when many shared the write that failed. */
   #complain(error: unknown): StorageError {
     const failure = storageError(error, this.path)
     const { message, errno } = failure
-    if (error !== this.#complainedOf) {
-      this.#world.log.warn({ folder: this.path, errno }, `could not write a checkpoint: ${message}; ${cureOf(errno)}`)
-    }
-    this.#complainedOf = error
+    const text = `could not write a checkpoint: ${message}; ${cureOf(errno)}`
+    this.complaints.tell('warn', `checkpoint ${errno}`, { folder: this.path, errno }, text)
     return failure
   }
 

@@ -157,6 +157,7 @@ export class LogOpener {
       fresh,
       cache: this.#cache,
       turns: home.turns,
+      complaints: home.complaints,
       wasCut: () => home.wasCut(name),
       syncFailed: () => home.syncFailed(),
       failed: () => {

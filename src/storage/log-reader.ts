@@ -1,6 +1,6 @@
 import type { Millis, Offset } from '#base/units.ts'
-import type { Logger } from '#world/world.ts'
 import type { AbortedTransaction } from './batch-fold.ts'
+import type { Complaints } from './complaints.ts'
 import { type LogRange, rangeOf, recentRange } from './log-range.ts'
 import { findMaxTimestamp, findTimestamp, segmentAt, type TimestampOffset } from './lookup.ts'
 import type { Segment } from './segment.ts'
@@ -18,15 +18,13 @@ export interface LogBounds {
 /** Reads a log's segments. They may come and go meanwhile, also while appends are refused. */
 export class LogReader {
   readonly #folder: string
-  readonly #log: Logger
+  readonly #complaints: Complaints
   readonly #segments: readonly Segment[]
   readonly #bounds: LogBounds
-  /** What reads failed for last. */
-  #complainedOf: string | undefined
 
-  constructor(folder: string, log: Logger, segments: readonly Segment[], bounds: LogBounds) {
+  constructor(folder: string, complaints: Complaints, segments: readonly Segment[], bounds: LogBounds) {
     this.#folder = folder
-    this.#log = log
+    this.#complaints = complaints
     this.#segments = segments
     this.#bounds = bounds
   }
@@ -64,12 +62,11 @@ export class LogReader {
     }
   }
 
-  /** Said once: whoever reads there asks again and again. */
   #unreadable(failure: StorageError): StorageError {
     const { message, errno } = failure
-    if (message === this.#complainedOf) return failure
-    this.#complainedOf = message
-    this.#log.error(
+    this.#complaints.tell(
+      'error',
+      `unreadable ${errno}`,
       { folder: this.#folder, errno },
       `refusing reads with KAFKA_STORAGE_ERROR (${message}); check the disk, and restore the file from a backup. Consumers can seek behind it`,
     )

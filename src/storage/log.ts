@@ -2,6 +2,7 @@ import { assert } from '#base/assert.ts'
 import type { Epoch, Millis, Offset } from '#base/units.ts'
 import type { Clock, Disk, Logger, Timer } from '#world/world.ts'
 import type { AbortedTransaction, BatchFold } from './batch-fold.ts'
+import { Complaints } from './complaints.ts'
 import { replaceFile } from './files.ts'
 import type { EpochEndOffset, LeaderEpochs } from './leader-epochs.ts'
 import { LEADER_EPOCH_FILE, type Loaded, loadLog } from './load.ts'
@@ -38,6 +39,8 @@ export interface LogOptions {
   readonly cache?: SegmentCache
   /** Shared by all logs on one disk. */
   readonly turns?: WriteTurns
+  /** Shared by all logs on one disk. */
+  readonly complaints?: Complaints
   /** Called when the log was cut, or begins anew, before anything is appended: nothing on the disk may say more of it. */
   readonly wasCut?: (() => Promise<void>) | undefined
   /** Called when a sync failed: what was written may be gone, though nobody has cut the power. */
@@ -64,7 +67,8 @@ export class Log {
   #deletions: Set<Timer> | undefined
 
   private constructor(options: LogOptions, place: SegmentPlace, loaded: Loaded) {
-    const { disk, clock, log, fold, config, wasCut, syncFailed, failed } = options
+    const { disk, clock, fold, config, wasCut, syncFailed, failed } = options
+    const complaints = options.complaints ?? new Complaints(clock, options.log)
     this.#options = options
     this.#folder = options.folder
     this.#segments = loaded.segments
@@ -74,7 +78,7 @@ export class Log {
       {
         disk,
         clock,
-        log,
+        complaints,
         fold,
         place,
         turns: options.turns ?? new WriteTurns(1),
@@ -85,7 +89,7 @@ export class Log {
       config,
       loaded,
     )
-    this.#reader = new LogReader(options.folder, log, loaded.segments, this.#writer)
+    this.#reader = new LogReader(options.folder, complaints, loaded.segments, this.#writer)
     // After recovery there is something to write down, even if nothing is appended.
     this.#savedOffset = loaded.saved ? loaded.endOffset : -1
     this.#recoveryPoint = loaded.durableOffset

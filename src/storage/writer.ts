@@ -1,8 +1,9 @@
 import { assert } from '#base/assert.ts'
 import { KiB, MiB, type Millis, type Offset } from '#base/units.ts'
 import { baseOffset, lastOffset, leaderEpoch, magic, maxTimestamp, sizeInBytes } from '#records/batch.ts'
-import type { Clock, Disk, Logger, Timer } from '#world/world.ts'
+import type { Clock, Disk, Timer } from '#world/world.ts'
 import type { BatchFold } from './batch-fold.ts'
+import type { Complaints } from './complaints.ts'
 import { Cure } from './cure.ts'
 import { Gather } from './gather.ts'
 import type { LeaderEpochs } from './leader-epochs.ts'
@@ -12,7 +13,7 @@ import type { ProducerSnapshots } from './producer-snapshots.ts'
 import { RollPlan } from './roll-plan.ts'
 import type { Segment, SegmentPlace } from './segment.ts'
 import { Segments } from './segments.ts'
-import { type StorageError, storageError } from './storage-error.ts'
+import { cureOf, type StorageError, storageError } from './storage-error.ts'
 import { type Syncs, syncEach } from './syncs.ts'
 import type { WriteTurns } from './write-turns.ts'
 
@@ -30,7 +31,7 @@ function ignore(): void {}
 export interface WriterOptions {
   readonly disk: Disk
   readonly clock: Clock
-  readonly log: Logger
+  readonly complaints: Complaints
   readonly place: SegmentPlace
   readonly fold: BatchFold
   readonly turns: WriteTurns
@@ -279,10 +280,12 @@ export class Writer {
 
   /** Work that nobody waits for, one after the other. What fails is done again at the next checkpoint. */
   later(task: () => Promise<void>): void {
-    const { place, log } = this.#options
+    const { place, complaints } = this.#options
     this.#background = this.#background.then(task).catch((error: unknown) => {
-      const { message } = storageError(error, place.folder)
-      log.warn({ folder: place.folder }, `could not write an index or snapshot, will try again: ${message}`)
+      const { errno, message } = storageError(error, place.folder)
+      const fields = { folder: place.folder, errno }
+      const text = `could not write an index or a snapshot of producers (${message}), which makes the next start longer; tried again at the next checkpoint. Cure: ${cureOf(errno)}`
+      complaints.tell('warn', `later ${errno}`, fields, text)
     })
   }
 

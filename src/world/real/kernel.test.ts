@@ -58,12 +58,12 @@ test('what a thread of the pool writes to is not collected while it runs', {
   // All that a pipe takes, so that the thread waits for somebody to read.
   fs.writeSync(ends, bytes)
   const sent = kernel.sendFileInPool(ends, source, 0, bytes.length)
-  await new Promise(resolve => setTimeout(resolve, 50))
+  // Whether the thread has begun or is about to.
   const during = live()
   fs.readSync(ends, bytes, 0, bytes.length, null)
   assert.equal(await sent, bytes.length)
   assert.equal(during, before + 1)
-  await new Promise(resolve => setTimeout(resolve, 10))
+  for (let turn = 0; turn < 1000 && live() !== before; turn++) await new Promise(setImmediate)
   assert.equal(live(), before, 'and is let go of then')
   fs.closeSync(source)
   fs.closeSync(ends)

@@ -224,7 +224,7 @@ export class MetadataFollower {
   async #act(): Promise<void> {
     const delta = this.#image.takeDelta()
     if (delta !== undefined) {
-      this.#hearOfControllers()
+      if (delta.controllers) this.#hearOfControllers()
       await this.#options.changed(delta)
     }
     if (this.#appliedOffset === this.#fetchOffset && delta === undefined) return

@@ -10,7 +10,7 @@ export interface TopicDelta {
   readonly partitions: ReadonlySet<number>
 }
 
-/** What changed in an image since its delta was last taken. What it is now, the image says. */
+/** What changed in an image since its delta was last taken, of what somebody acts on. What it is now, the image says. */
 export class MetadataDelta {
   readonly #topics = new Map<Uuid, { created: boolean; partitions: Set<number> }>()
   readonly #deletedTopics = new Map<Uuid, TopicImage>()
@@ -18,11 +18,8 @@ export class MetadataDelta {
   readonly configs = new Map<string, ConfigResource>()
   /** Brokers that registered, changed or left. */
   readonly brokers = new Set<NodeId>()
-  readonly controllers = new Set<NodeId>()
-  features = false
-  quotas = false
-  /** ACLs, SCRAM credentials or delegation tokens. */
-  security = false
+  /** A controller registered, or is known no more. */
+  controllers = false
 
   /** Topics that are there now and are new or have changed partitions. */
   get topics(): ReadonlyMap<Uuid, TopicDelta> {

@@ -186,10 +186,7 @@ export class MetadataImage {
     for (const topic of before.topics.values()) if (!this.#topics.has(topic.id)) delta.topicDeleted(topic)
     for (const { type, name } of before.configs()) delta.configs.set(configResourceKey(type, name), { type, name })
     for (const id of before.brokers.keys()) delta.brokers.add(id)
-    for (const id of before.controllers.keys()) delta.controllers.add(id)
-    delta.features = true
-    delta.quotas = true
-    delta.security = true
+    delta.controllers = true
   }
 
   /** The records that make this image out of an empty one, in Kafka's order of a snapshot. */
@@ -269,7 +266,7 @@ export class MetadataImage {
         return this.#changeBroker(record.value.brokerId, changedRegistration(record.value))
       case 'RegisterController':
         this.#controllers.set(record.value.controllerId, registeredController(record.value))
-        this.#changes()?.controllers.add(record.value.controllerId)
+        this.#controllersChanged()
         return true
       case 'Topic': {
         const { name, topicId } = record.value
@@ -294,8 +291,6 @@ export class MetadataImage {
         const { name, featureLevel } = record.value
         if (featureLevel === 0) this.#features.delete(name)
         else this.#features.set(name, featureLevel)
-        const changes = this.#changes()
-        if (changes !== undefined) changes.features = true
         return true
       }
       case 'ProducerIds': {
@@ -304,30 +299,24 @@ export class MetadataImage {
         this.#producerIdsOwner = { brokerId, brokerEpoch }
         return true
       }
-      case 'ClientQuota': {
+      case 'ClientQuota':
         this.#quotas.apply(record.value)
-        const changes = this.#changes()
-        if (changes !== undefined) changes.quotas = true
         return true
-      }
       case 'AccessControlEntry':
         this.#acls.set(record.value.id, record.value)
-        return this.#securityChanged()
+        return true
       case 'RemoveAccessControlEntry':
-        if (!this.#acls.delete(record.value.id)) return false
-        return this.#securityChanged()
+        return this.#acls.delete(record.value.id)
       case 'UserScramCredential':
         this.#scram.set(`${record.value.mechanism}:${record.value.name}`, ownBytes(record.value))
-        return this.#securityChanged()
+        return true
       case 'RemoveUserScramCredential':
-        if (!this.#scram.delete(`${record.value.mechanism}:${record.value.name}`)) return false
-        return this.#securityChanged()
+        return this.#scram.delete(`${record.value.mechanism}:${record.value.name}`)
       case 'DelegationToken':
         this.#tokens.set(record.value.tokenId, record.value)
-        return this.#securityChanged()
+        return true
       case 'RemoveDelegationToken':
-        if (!this.#tokens.delete(record.value.tokenId)) return false
-        return this.#securityChanged()
+        return this.#tokens.delete(record.value.tokenId)
       case 'NoOp':
       case 'ZkMigrationState':
       case 'BeginTransaction':
@@ -339,10 +328,9 @@ export class MetadataImage {
     }
   }
 
-  #securityChanged(): boolean {
+  #controllersChanged(): void {
     const changes = this.#changes()
-    if (changes !== undefined) changes.security = true
-    return true
+    if (changes !== undefined) changes.controllers = true
   }
 
   #changeBroker(id: NodeId, change: Partial<BrokerImage>): boolean {

@@ -75,20 +75,25 @@ export function isFull({ errno }: StorageError): boolean {
   return errno === 'ENOSPC' || errno === 'EDQUOT'
 }
 
-/** What an operator can do about it, for the log line. */
-export function cureOf(code: string): string {
+/** What an operator can do about it, for the log line of a log that cannot be opened. */
+export function cureOfOpening(code: string): string {
   switch (code) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return 'free space on this file system or lower the retention of its topics; writes go on by themselves'
+      return 'free space on this file system or lower the retention of its topics'
     case 'EROFS':
     case 'EACCES':
     case 'EPERM':
-      return 'make the folder writable for this process; writes go on by themselves'
+      return 'make the folder writable for this process'
     case 'EMFILE':
     case 'ENFILE':
-      return 'raise the limit of open files (ulimit -n); writes go on by themselves'
+      return 'raise the limit of open files (ulimit -n)'
     default:
-      return 'check the disk and the kernel log; writes go on by themselves once the disk takes them'
+      return 'check the disk and the kernel log'
   }
+}
+
+/** Of a log that refuses writes. */
+export function cureOf(code: string): string {
+  return `${cureOfOpening(code)}; writes go on by themselves then`
 }

@@ -4,8 +4,9 @@ import type { MetadataImage } from '#core/metadata/image.ts'
 import { ProducerRoom } from '#core/partition/producer-room.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
 import type { BatchFold } from '#storage/batch-fold.ts'
+import { Complaints } from '#storage/complaints.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
-import { StorageError } from '#storage/storage-error.ts'
+import { cureOfOpening, DamagedLogError, StorageError } from '#storage/storage-error.ts'
 import type { Clock, Logger, Timer } from '#world/world.ts'
 import { Partition } from './partition.ts'
 import type { PartitionSurroundings } from './surroundings.ts'
@@ -40,8 +41,11 @@ export class Openings {
   /** Partitions whose folder failed, so that they are offline and not missing; each is tried again by one timer. */
   readonly #offline = new Map<string, Timer>()
 
+  readonly #complaints: Complaints
+
   constructor(options: OpeningsOptions) {
     this.#options = options
+    this.#complaints = new Complaints(options.clock, options.log)
   }
 
   isOffline(topicId: Uuid, index: number): boolean {
@@ -65,12 +69,14 @@ export class Openings {
     const names = { topic: topic.name, partition: index }
     try {
       const partition = await this.#openOnce(key, topic, index)
-      if (this.#online(key)) log.info(names, 'a partition is online again')
+      if (this.#online(key)) this.#complaints.tell('info', 'online', names, 'a partition is online again')
       return partition
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
       if (!this.#offline.has(key)) {
-        log.error({ ...names, reason: error.message }, 'a partition cannot be opened and is offline')
+        // A damaged log is told each: its own file is to be restored.
+        if (error instanceof DamagedLogError) log.error(names, `a partition is offline: ${error.message}`)
+        else this.#complaints.tell('error', error.errno, names, unopened(error))
       }
       // The image may ask for it at any time: every failure with a timer of its own would be tried again for ever.
       this.#offline.get(key)?.cancel()
@@ -131,6 +137,10 @@ export class Openings {
     const paths = failed.map(({ path }) => path).join(', ')
     throw new StorageError('EIO', paths, 'the partition may lie in a folder that is offline')
   }
+}
+
+function unopened({ errno, message }: StorageError): string {
+  return `a partition cannot be opened and is offline (${message}); ${cureOfOpening(errno)}. It is tried again every ${REOPEN_MS / 1000} s`
 }
 
 function keyOf(topicId: Uuid, index: number): string {

@@ -128,6 +128,32 @@ test('of the file that tells how far the log was synced one slot is always whole
   }
 })
 
+/** Stores a snapshot of all that is below its end. */
+async function snapshot(log: MetadataLog, endOffset: number): Promise<{ endOffset: number; epoch: number }> {
+  const id = { endOffset, epoch: 1 }
+  const { image, lastTimestamp } = await log.fold(endOffset)
+  const building = log.snapshotOf({ id, image, kraftVersion: 0, voters: [], lastTimestamp })
+  let step = building.next()
+  while (step.done !== true) step = building.next()
+  await log.storeSnapshot(id, step.value, endOffset)
+  return id
+}
+
+test('a damaged snapshot is given to nobody: the one before it and the log have all that it had', async () => {
+  const disk = await killed(10)
+  const before = await reopen(disk)
+  const first = await snapshot(before, 5)
+  const second = await snapshot(before, 9)
+  await before.close()
+  flip(disk, '/data/__cluster_metadata-0/00000000000000000009-0000000001.checkpoint', 100)
+  const log = await reopen(disk)
+  assert.equal((await log.fold()).image.offset, 9)
+  assert.deepEqual(log.latestSnapshot, first)
+  assert.equal(log.findSnapshot(second), undefined)
+  assert.equal(log.startOffset, 5)
+  await log.close()
+})
+
 test('a snapshot that the disk does not take leaves nothing behind: the log needs the room', async () => {
   const disk = await killed(10)
   const log = await reopen(disk)

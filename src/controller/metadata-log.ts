@@ -237,23 +237,31 @@ export class MetadataLog implements LogView {
     }
   }
 
-  /** A snapshot that the disk damaged is not used: the log goes back to the one before it. */
+  /** A snapshot that the disk damaged is not used, nor given to others: the log goes back to the one before it. */
   async #newestWhole(): Promise<{ readonly id: SnapshotId; readonly bytes: Buffer } | undefined> {
+    const damaged: SnapshotFile[] = []
     for (const snapshot of this.#snapshots.newestFirst()) {
       const bytes = await this.#snapshots.read(snapshot)
-      if (isWholeSnapshot(bytes)) return { id: snapshot.id, bytes }
       const { id } = snapshot
+      if (isWholeSnapshot(bytes)) {
+        for (const each of damaged) await this.#snapshots.discard(each)
+        return { id, bytes }
+      }
+      damaged.push(snapshot)
       this.#logger.error(
         { folder: this.folder, ...id },
         'a snapshot of the metadata is damaged; using the one before it and the log. Check the disk',
       )
     }
-    if (this.startOffset === 0) return undefined
-    throw new StorageError(
-      'EIO',
-      this.folder,
-      `${this.folder}: the log begins at ${this.startOffset} and no snapshot is whole`,
-    )
+    if (this.startOffset > 0) {
+      throw new StorageError(
+        'EIO',
+        this.folder,
+        `${this.folder}: the log begins at ${this.startOffset} and no snapshot is whole`,
+      )
+    }
+    for (const each of damaged) await this.#snapshots.discard(each)
+    return undefined
   }
 
   read(from: Offset, maxBytes: number, upTo: Offset): LogRange | undefined | Promise<LogRange | undefined> {

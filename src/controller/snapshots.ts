@@ -78,6 +78,19 @@ export class Snapshots {
     return this.#files.at(-1)?.id
   }
 
+  /** It is damaged: whoever asks is told of the one before it, and of the log behind that. */
+  async discard(snapshot: SnapshotFile): Promise<void> {
+    const index = this.#files.indexOf(snapshot)
+    if (index < 0) return
+    this.#files.splice(index, 1)
+    try {
+      await this.#delete(snapshot)
+    } catch (error) {
+      // It is found once more at the next start.
+      if (!(error instanceof WorldError)) throw error
+    }
+  }
+
   newestFirst(): readonly SnapshotFile[] {
     return this.#files.toReversed()
   }

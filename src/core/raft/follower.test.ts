@@ -108,3 +108,16 @@ test('a snapshot that cannot be had is asked for less and less often', () => {
   )
   assert.equal(pauses.at(-1), 10_000)
 })
+
+test('an answer of before that comes after the leader said that it goes keeps nobody from standing', () => {
+  const follower = new Follower(new TenRecords(4))
+  const successors = [3, 1].map(id => ({ id, directoryId: ZERO_UUID }))
+  follower.step({ kind: 'end-epoch', call: 2, end: { leaderId: 2, epoch: 6, successors } })
+  const standsAt = follower.raft.wakeAt() ?? 0
+  follower.answered({ kind: 'valid' })
+  while (follower.now < standsAt) {
+    follower.now = Math.min(standsAt, follower.raft.wakeAt() ?? standsAt)
+    follower.step({ kind: 'tick' })
+  }
+  assert.equal(follower.raft.role, 'prospective')
+})

@@ -178,11 +178,13 @@ export class Follower extends Role {
   #fetched(now: Millis): void {
     this.#lastFetchAt = now
     this.#fetchTimeoutAt = now + this.replica.timing.fetchTimeoutMs
-    this.#standAt = NEVER
     this.#retryAt = now
     this.#failures = 0
-    this.replica.doubts = 0
     this.replica.followedEpoch = this.epoch
+    // It answered before it said that it goes, on another connection: it leads this epoch no more.
+    if (this.#isHandedOver) return
+    this.#standAt = NEVER
+    this.replica.doubts = 0
   }
 
   /** Whether the answer brought anything. */

@@ -39,7 +39,7 @@ const CAUGHT: Record<string, readonly [seed: number, says: RegExp]> = {
   'isr-expanded-early': [18, /in sync, ends at|was committed in epoch/],
   'watermark-despite-too-few': [5, /was committed in epoch|acknowledged|is committed to/],
   'broker-epoch-ignored': [596, /out of sync|in sync, ends at|was committed in epoch|acknowledged/],
-  'elected-outside-isr': [1, /was committed in epoch|acknowledged|was there/],
+  'elected-outside-isr': [3, /was committed in epoch|acknowledged|was there/],
   'truncation-skipped': [8, /both lead|out of sync|differ below|acknowledged|was committed|take no acks=all write/],
   'unclean-taken-for-clean': [95, /was acknowledged|was committed in epoch|was there|watermark of .* fell/],
   'vote-forgotten': [8, /voted for|both active|was committed/],

@@ -426,29 +426,6 @@ test('a large request is taken apart and answered in turns, and meanwhile others
   assert.ok(taken >= 24, `${taken} turns`)
 })
 
-test('the long work of many goes on one in a turn', async () => {
-  const steps: (() => void)[] = []
-  const turns = new Turns({ ...clock, soon: run => void steps.push(run) })
-  const done: string[] = []
-  const tasks = ['a', 'b', 'c'].map(async name => {
-    await turns.pieces().map(Array.from({ length: 3000 }), () => done.push(name))
-  })
-  const counts: number[] = []
-  while (steps.length > 0) {
-    const before = done.length
-    steps.shift()?.()
-    await turn()
-    counts.push(done.length - before)
-  }
-  await Promise.all(tasks)
-  assert.equal(done.length, 9000)
-  assert.ok(
-    counts.every(count => count <= 1025),
-    counts.join(),
-  )
-  assert.deepEqual(counts.length, turns.count)
-})
-
 test('a request of more elements than there are uses for is refused before anything is made of it', () => {
   const { send, socket, lines } = harness([serve({ api: API.Metadata, handle: () => ({}) })])
   send(frame(API.Metadata, 12, 1, { topics: Array.from({ length: 300_000 }, () => ({ name: 't' })) }))

@@ -46,7 +46,7 @@ const ANSWERED_AT_ONCE_BYTES = 64 * 1024
  * Elements of arrays in one request, and long strings by their length. They take some ten times the memory of their bytes, and an answer as much again. The
  * largest that clients send name some ten thousand topics with their partitions.
  */
-export const REQUEST_ELEMENTS_MAX = 1 << 18
+const DECODED_ELEMENTS_MAX = 1 << 18
 
 export interface ConnectionOptions {
   readonly id: number
@@ -271,7 +271,7 @@ export class Connection implements Sink, Caller, Reader {
       this.#unsupported(header, served, frame)
       return
     }
-    reader.elementsLeft = REQUEST_ELEMENTS_MAX
+    reader.elementsLeft = DECODED_ELEMENTS_MAX
     const slot = new Slot(served, header, this, frame)
     if (frame.length <= DECODED_AT_ONCE_BYTES) {
       const request = decodeToEdge(served.api.request, version, reader)
@@ -308,7 +308,7 @@ export class Connection implements Sink, Caller, Reader {
 
   #handle(slot: Slot, request: object, { elementsLeft }: ByteReader): void {
     const { served } = slot
-    slot.elements = REQUEST_ELEMENTS_MAX - elementsLeft
+    slot.elements = DECODED_ELEMENTS_MAX - elementsLeft
     let answer: Answer<object> | Promise<Answer<object>>
     try {
       answer = served.handle(request, slot)

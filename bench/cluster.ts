@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { API } from '#protocol/apis.ts'
 import { Acknowledgements } from './acknowledgements.ts'
-import { Connection } from './connection.ts'
+import { askAny, type Connection } from './connection.ts'
 import { type From, freeBase, Server, type ServerKind } from './server.ts'
 import { median, type Row, table } from './table.ts'
 import type { Tools } from './tools.ts'
@@ -253,20 +253,8 @@ class Cluster {
     await delay(500)
   }
 
-  /** Asks whoever answers. */
-  #ask: Connection['ask'] = async (api, version, message) => {
-    let last: unknown
-    for (const server of this.#servers.values()) {
-      let connection: Connection | undefined
-      try {
-        connection = await Connection.open(server.port)
-        return await connection.ask(api, version, message, 5000)
-      } catch (error) {
-        last = error
-      } finally {
-        connection?.close()
-      }
-    }
-    throw last
+  #ask: Connection['ask'] = (api, version, message) => {
+    const ports = [...this.#servers.values()].map(({ port }) => port)
+    return askAny(ports, api, version, message, 5000)
   }
 }

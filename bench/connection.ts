@@ -85,3 +85,26 @@ export class Connection {
     for (const waiting of this.#waiting.splice(0)) waiting.reject(error)
   }
 }
+
+/** Asks whoever of a cluster answers: of servers that do not, the next. */
+export async function askAny<Q extends Schema, R extends Schema>(
+  ports: Iterable<number>,
+  api: Api<Q, R>,
+  version: number,
+  message: InputOf<Q>,
+  limitMs: number,
+): Promise<MessageOf<R>> {
+  let last: unknown
+  for (const port of ports) {
+    let connection: Connection | undefined
+    try {
+      connection = await Connection.open(port)
+      return await connection.ask(api, version, message, limitMs)
+    } catch (error) {
+      last = error
+    } finally {
+      connection?.close()
+    }
+  }
+  throw last
+}

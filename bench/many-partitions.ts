@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { API } from '#protocol/apis.ts'
 import { BatchBuilder } from '#records/builder.ts'
-import { Connection } from './connection.ts'
+import { askAny, Connection } from './connection.ts'
 import { type From, freeBase, Server } from './server.ts'
 import type { NewTopic } from './topics.ts'
 
@@ -251,20 +251,8 @@ class Nodes {
     }
   }
 
-  /** Asks whoever answers. */
-  #ask: Connection['ask'] = async (api, version, message) => {
-    let last: unknown
-    for (const server of this.#servers.values()) {
-      let connection: Connection | undefined
-      try {
-        connection = await Connection.open(server.port)
-        return await connection.ask(api, version, message, 30_000)
-      } catch (error) {
-        last = error
-      } finally {
-        connection?.close()
-      }
-    }
-    throw last
+  #ask: Connection['ask'] = (api, version, message) => {
+    const ports = [...this.#servers.values()].map(({ port }) => port)
+    return askAny(ports, api, version, message, 30_000)
   }
 }

@@ -1,6 +1,6 @@
 import type { Epoch, Offset } from '#base/units.ts'
-import { INT32_MAX } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
+import { SessionEpoch } from '../session/session-epoch.ts'
 import { partitionKey } from './assignment.ts'
 
 /** What a consumer wants of one partition in its next fetch. */
@@ -20,20 +20,16 @@ export interface SessionRequest {
   readonly forgotten: readonly WantedPartition[]
 }
 
-const ERROR_FETCH_SESSION_ID_NOT_FOUND = 70
-
 /**
  * A fetch session with one broker (KIP-227), the asking side: after a full fetch only what changed is named. One
  * request at a time: every `next` is followed by `answered` or `failed`.
  */
 export class FetchSession {
-  #sessionId = 0
-  /** 0 opens a session (and closes the one named), then it counts up from 1. */
-  #epoch = 0
+  readonly #session = new SessionEpoch()
   #sent = new Map<string, WantedPartition>()
 
   next(wanted: readonly WantedPartition[]): SessionRequest {
-    const before = this.#epoch === 0 ? new Map<string, WantedPartition>() : this.#sent
+    const before = this.#session.epoch === 0 ? new Map<string, WantedPartition>() : this.#sent
     const now = new Map(wanted.map(partition => [partitionKey(partition), partition]))
     const forgotten: WantedPartition[] = []
     const partitions: WantedPartition[] = []
@@ -52,25 +48,16 @@ export class FetchSession {
       if (!same) partitions.push(partition)
     }
     this.#sent = now
-    return { sessionId: this.#sessionId, sessionEpoch: this.#epoch, partitions, forgotten }
+    return { sessionId: this.#session.id, sessionEpoch: this.#session.epoch, partitions, forgotten }
   }
 
   /** The whole answer's error and session id. False if nothing in it counts and the fetch is to be made again. */
   answered(errorCode: number, sessionId: number): boolean {
-    if (errorCode !== 0) {
-      if (errorCode === ERROR_FETCH_SESSION_ID_NOT_FOUND) this.#sessionId = 0
-      this.#epoch = 0
-      return false
-    }
-    // 0: the broker keeps no session for us; every fetch is a full one.
-    if (sessionId === 0) this.#epoch = 0
-    else this.#epoch = this.#epoch === INT32_MAX ? 1 : this.#epoch + 1
-    this.#sessionId = sessionId
-    return true
+    return this.#session.answered(errorCode, sessionId)
   }
 
   /** No answer came: nobody knows which epoch the broker is in, so the next fetch opens anew. */
   failed(): void {
-    this.#epoch = 0
+    this.#session.failed()
   }
 }

@@ -1,6 +1,4 @@
-import { INT32_MAX } from '#base/units.ts'
-
-const FETCH_SESSION_ID_NOT_FOUND = 70
+import { SessionEpoch } from './session-epoch.ts'
 
 export interface SessionTurn<Item, Position> {
   readonly sessionId: number
@@ -15,14 +13,12 @@ export interface SessionTurn<Item, Position> {
  * named. Positions are compared by identity. One request at a time: every `next` is followed by `answered` or `failed`.
  */
 export class ReplicaSession<Item, Position> {
-  #sessionId = 0
-  /** 0 opens a session (and closes the one named), then it counts up from 1. */
-  #epoch = 0
+  readonly #session = new SessionEpoch()
   #sent = new Map<Item, Position>()
 
   /** `touched` are those that may be wanted, or not, in another way than at the last call. */
   next(wanted: ReadonlyMap<Item, Position>, touched: Iterable<Item>): SessionTurn<Item, Position> {
-    const isFull = this.#epoch === 0
+    const isFull = this.#session.epoch === 0
     if (isFull) this.#sent.clear()
     const forgotten: Item[] = []
     const changed: [Item, Position][] = []
@@ -35,26 +31,17 @@ export class ReplicaSession<Item, Position> {
         changed.push([item, position])
       }
     }
-    return { sessionId: this.#sessionId, sessionEpoch: this.#epoch, changed, forgotten }
+    return { sessionId: this.#session.id, sessionEpoch: this.#session.epoch, changed, forgotten }
   }
 
   /** The whole answer's error and session id. False if nothing in it counts and the fetch is to be made again. */
   answered(errorCode: number, sessionId: number): boolean {
-    if (errorCode !== 0) {
-      if (errorCode === FETCH_SESSION_ID_NOT_FOUND) this.#sessionId = 0
-      this.#epoch = 0
-      return false
-    }
-    // 0: the other side keeps no session for us; every fetch is a full one.
-    if (sessionId === 0) this.#epoch = 0
-    else this.#epoch = this.#epoch === INT32_MAX ? 1 : this.#epoch + 1
-    this.#sessionId = sessionId
-    return true
+    return this.#session.answered(errorCode, sessionId)
   }
 
   /** No answer came: nobody knows which epoch the other side is in, so the next fetch opens anew. */
   failed(): void {
-    this.#epoch = 0
-    this.#sessionId = 0
+    this.#session.failed()
+    this.#session.id = 0
   }
 }

@@ -455,3 +455,32 @@ test('a log that is closed while it is cut is written down as it is then', async
   assert.deepEqual(log.epochs, epochs)
   await log.close()
 })
+
+/** The folder is another's by the time that `work` on its first log goes on from the file that it waits for. */
+async function outlived(work: (log: Rig['log']) => Promise<unknown>): Promise<Rig> {
+  const config = { segmentBytes: 300, retentionMs: 1000 }
+  const before = await openRig(config)
+  await fill(before, 2)
+  await before.log.close()
+  const { disk, log, fold } = await openRig(config, { disk: before.disk })
+  await appendTo({ log, fold }, plainBatch(4, 1, 10, T0))
+  const held = Promise.withResolvers<void>()
+  const readFile = disk.readFile.bind(disk)
+  disk.readFile = path => readFile(path).then(bytes => held.promise.then(() => bytes))
+  const working = work(log).catch((error: unknown) => assert.ok(error instanceof StorageError))
+  await new Promise(resolve => setImmediate(resolve))
+  disk.readFile = readFile
+  await log.abandon()
+  await disk.rename(TEST_FOLDER, `${TEST_FOLDER}.gone`)
+  const rig = await openRig({}, { disk, fresh: true })
+  await appendTo(rig, plainBatch(0, 2, 10, T0))
+  held.resolve()
+  await working
+  return rig
+}
+
+test('retention that was under way when a log left takes nothing from who has its folder by then', async () => {
+  const { disk, log } = await outlived(before => before.retain(T0 + 1_000_000, 5))
+  assert.deepEqual(offsetsIn(await readAll(log)), [0, 1])
+  assert.notEqual(disk.contentOf(`${TEST_FOLDER}/00000000000000000000.log`), undefined)
+})

@@ -315,6 +315,7 @@ export class Log {
       // With what is still under way: that a segment holds nothing to keep must hold of all that is appended to it.
       const end = this.nextOffset
       let { count, reason } = await countExpired([...segments], config, now, highWatermark, this.startOffset, end)
+      this.#writer.refuseClosed()
       if (count === segments.length) {
         if (this.failure !== undefined || this.nextOffset !== end) count--
         else await this.roll()
@@ -373,7 +374,11 @@ export class Log {
 
   async #exclusive<T>(task: () => Promise<T>): Promise<T> {
     try {
-      return await this.#writer.exclusive(task)
+      return await this.#writer.exclusive(async () => {
+        // What was under way when the log was closed would find another one in its folder, of a topic that was made anew.
+        this.#writer.refuseClosed()
+        return await task()
+      })
     } catch (error) {
       throw storageError(error, this.#folder)
     }
@@ -402,7 +407,7 @@ export class Log {
     try {
       await this.#writer.flush(syncs)
       await this.#writer.background()
-      await this.#writer.exclusive(async () => {
+      await this.#exclusive(async () => {
         if (this.#writer.cuts !== cuts || this.endOffset < offset) return
         for (const segment of this.#segments) await segment.writeIndexes(syncs)
         await this.#writeEpochs(syncs)

@@ -13,7 +13,7 @@ import type { ProducerSnapshots } from './producer-snapshots.ts'
 import { RollPlan } from './roll-plan.ts'
 import type { Segment, SegmentPlace } from './segment.ts'
 import { Segments } from './segments.ts'
-import { cureOf, type StorageError, storageError } from './storage-error.ts'
+import { cureOf, StorageError, storageError } from './storage-error.ts'
 import { type Syncs, syncEach } from './syncs.ts'
 import type { WriteTurns } from './write-turns.ts'
 
@@ -431,6 +431,11 @@ export class Writer {
     this.#plan.follow(this.#segments.active)
     // Before anything is appended: a recovery point above the cut would vouch for bytes that come later, a start hide them.
     await this.#options.wasCut?.()
+  }
+
+  /** Throws a StorageError once the log is closed. */
+  refuseClosed(): void {
+    if (this.#closed) throw new StorageError('ECANCELED', this.#options.place.folder, 'the log was closed meanwhile')
   }
 
   /** Nothing is under way any more and nothing will be. */

@@ -160,11 +160,16 @@ export interface Felt {
 export const MEASURES = ['written where it led', 'read', 'written where it followed', 'metadata changed'] as const
 export type Measured = Readonly<Record<(typeof MEASURES)[number], Felt>>
 
+/** Clients that give up on an answer soon; any others wait for it as long as they do by default. */
+const IMPATIENT = { connectTimeoutMs: 500, requestTimeoutMs: PATIENCE_MS, callTimeoutMs: PATIENCE_MS }
+
 export class Outage {
   readonly #machines: Machines
+  readonly #limits: Partial<typeof IMPATIENT>
 
-  constructor(machines: Machines) {
+  constructor(machines: Machines, { patient = false }: { readonly patient?: boolean } = {}) {
     this.#machines = machines
+    this.#limits = patient ? {} : IMPATIENT
   }
 
   measure(fault: Fault): Promise<Measured> {
@@ -214,12 +219,13 @@ export class Outage {
 
   async #client(): Promise<Client> {
     const { world, bootstrap } = this.#machines
-    const limits = { connectTimeoutMs: 500, requestTimeoutMs: PATIENCE_MS, callTimeoutMs: PATIENCE_MS }
-    return await connect({ world, bootstrap, retryBackoffMs: 20, retryBackoffMaxMs: 100, ...limits })
+    return await connect({ world, bootstrap, retryBackoffMs: 20, retryBackoffMaxMs: 100, ...this.#limits })
   }
 
   async #writer(partition: number): Promise<Probe> {
-    const producer = new Producer(await this.#client(), { lingerMs: 0, requestTimeoutMs: PATIENCE_MS })
+    const { requestTimeoutMs } = this.#limits
+    const options = requestTimeoutMs === undefined ? {} : { requestTimeoutMs }
+    const producer = new Producer(await this.#client(), { lingerMs: 0, ...options })
     return new Probe(this.#machines, () => producer.send(TOPIC, [{ partition, value: VALUE }]))
   }
 

@@ -1,23 +1,42 @@
 import { hostPort } from '#base/host-port.ts'
-import type { NodeId } from '#base/units.ts'
-import { Channel, ChannelError, type ChannelOptions } from '#network/channel.ts'
-import type { Address } from '#world/world.ts'
+import type { Millis, NodeId } from '#base/units.ts'
+import { type ApiPair, Channel, ChannelError, type ChannelOptions } from '#network/channel.ts'
+import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
+import type { Address, Timer } from '#world/world.ts'
 import type { ClientWorld } from './client.ts'
-import { ClientError, clientError } from './errors.ts'
+import { ClientError, clientError, mayRetry } from './errors.ts'
+
+/** What every broker answers at once is asked of another one as well when it takes longer. */
+const PATIENCE_MS: Millis = 500
+
+interface Link {
+  readonly opening: Promise<Channel>
+  channel: Channel | undefined
+}
+
+interface Place {
+  readonly key: string
+  readonly address: Address
+}
 
 /**
  * The connections to a cluster, one per broker and purpose. Answers come in the order of the questions, so whatever
  * waits at the broker (a fetch, a join) needs a connection that nobody else waits behind. They are made when first
  * needed and again after they broke.
+ *
+ * What any broker can say is asked of whoever is connected, and last of those who were silent or whose word led nowhere:
+ * a broker that is cut off from the controllers names itself the leader for as long as that lasts.
  */
 export class Brokers {
   readonly #world: ClientWorld
   readonly #options: Partial<ChannelOptions>
   readonly #bootstrap: readonly Address[]
   #known: ReadonlyMap<NodeId, Address> = new Map()
-  readonly #channels = new Map<string, Promise<Channel>>()
-  /** Addresses that did not answer in time when they were asked last, the latest one at the end. */
-  readonly #silent = new Set<string>()
+  readonly #links = new Map<string, Link>()
+  /** Who is asked after all others, the one that failed last at the end. */
+  readonly #doubted = new Set<string>()
+  /** Where names led when they were dialled last: who is known by two of them is one. */
+  readonly #remotes = new Map<string, string>()
   #closed = false
   #purposes = 0
 
@@ -32,7 +51,7 @@ export class Brokers {
     for (const [id, address] of this.#known) {
       const now = addresses.get(id)
       if (now !== undefined && now.host === address.host && now.port === address.port) continue
-      for (const key of this.#channels.keys()) if (key.startsWith(`${id}/`)) this.#drop(key)
+      for (const key of this.#links.keys()) if (key.startsWith(`${id}/`)) this.#drop(key)
     }
     this.#known = addresses
   }
@@ -49,7 +68,7 @@ export class Brokers {
         new ClientError('BROKER_NOT_AVAILABLE', `broker ${node} is not in the cluster's metadata`, { retriable: true }),
       )
     }
-    return this.#open(`${node}/${purpose}`, address)
+    return this.#open({ key: `${node}/${purpose}`, address })
   }
 
   /** A purpose that nobody else has; to be given back by `release`. */
@@ -59,83 +78,152 @@ export class Brokers {
 
   /** Closes the connections for a purpose. */
   release(purpose: string): void {
-    for (const key of this.#channels.keys()) if (key.endsWith(`/${purpose}`)) this.#drop(key)
+    for (const key of this.#links.keys()) if (key.endsWith(`/${purpose}`)) this.#drop(key)
   }
 
-  /**
-   * A connection to any broker: one that is open, a known one, or one of the bootstrap addresses, in this order; and before
-   * all those that were silent lately: a process that is stopped takes connections and answers nothing.
-   */
-  async any(): Promise<Channel> {
-    for (const [key, opening] of this.#channels) {
-      if (!key.endsWith('/')) continue
-      const channel = await opening.catch(() => undefined)
-      if (channel?.open === true && !this.#silent.has(hostPort(channel.address))) return channel
-    }
-    return await this.#first()
+  /** A connection to any broker. */
+  any(): Promise<Channel> {
+    return this.#first(channel => Promise.resolve(channel))
+  }
+
+  /** Asks what every broker answers at once: whoever answers first. Rejects with a ClientError. */
+  ask<Q extends Schema, R extends Schema>(
+    pair: ApiPair<Q, R>,
+    body: (channel: Channel) => InputOf<Q>,
+    options: { readonly timeoutMs?: Millis; readonly versionMax?: number } = {},
+  ): Promise<{ readonly answer: MessageOf<R>; readonly from: Address }> {
+    return this.#first(async channel => {
+      return { answer: await channel.ask(pair, body(channel), options), from: channel.address }
+    })
+  }
+
+  /** It was silent, or what it said led nowhere: all others are asked before it. */
+  doubt(address: Address): void {
+    const who = this.#who(address)
+    this.#doubted.delete(who)
+    this.#doubted.add(who)
+  }
+
+  /** Whether the cluster names it among its brokers. */
+  names(address: Address): boolean {
+    const who = this.#who(address)
+    return this.#known.values().some(each => this.#who(each) === who)
+  }
+
+  #who(address: Address): string {
+    const name = hostPort(address)
+    return this.#remotes.get(name) ?? name
   }
 
   close(): void {
     this.#closed = true
-    for (const key of this.#channels.keys()) this.#drop(key)
+    for (const key of this.#links.keys()) this.#drop(key)
   }
 
   #drop(key: string): void {
-    const channel = this.#channels.get(key)
-    this.#channels.delete(key)
-    channel?.then(
-      open => open.close(),
+    const link = this.#links.get(key)
+    this.#links.delete(key)
+    link?.opening.then(
+      channel => channel.close(),
       () => {},
     )
   }
 
-  async #first(): Promise<Channel> {
+  /** What it gives with the first of the places that has it: one is tried, and the next when that fails or takes long. */
+  async #first<T>(act: (channel: Channel) => Promise<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    const places = this.#places()
     const failures: ClientError[] = []
-    const places: [string, Address][] = [
-      ...[...this.#known].map(([id, address]): [string, Address] => [`${id}/`, address]),
-      ...this.#bootstrap.map((address): [string, Address] => [`bootstrap ${hostPort(address)}/`, address]),
-    ]
-    const silent = [...this.#silent]
-    const patience = ([, address]: [string, Address]): number => silent.indexOf(hostPort(address))
-    for (const [key, address] of places.sort((a, b) => patience(a) - patience(b))) {
-      try {
-        return await this.#open(key, address)
-      } catch (error) {
-        if (!(error instanceof ClientError)) throw error
-        failures.push(error)
-      }
+    let timer: Timer | undefined
+    let underWay = 0
+    let over = false
+    const settle = (end: () => void): void => {
+      timer?.cancel()
+      if (!over) end()
+      over = true
     }
-    const [first] = failures
-    if (first !== undefined && failures.length === 1) throw first
-    const message = failures.map(failure => failure.message).join('; ')
-    throw new ClientError('CONNECTION_FAILED', message, { retriable: true, hint: first?.hint, cause: first })
+    const next = (): void => {
+      timer?.cancel()
+      const place = over ? undefined : places.shift()
+      if (place === undefined) {
+        if (underWay === 0) settle(() => reject(this.#joined(failures)))
+        return
+      }
+      underWay++
+      timer = this.#world.clock.after(PATIENCE_MS, () => {
+        this.doubt(place.address)
+        next()
+      })
+      const failed = (error: unknown): void => {
+        underWay--
+        if (!(error instanceof ClientError)) settle(() => reject(error))
+        else failures.push(error)
+        next()
+      }
+      const tried = (error: unknown): void => {
+        const failure = clientError(error)
+        if (mayRetry(failure)) failed(failure)
+        else settle(() => reject(failure))
+      }
+      this.#open(place).then(channel => act(channel).then(value => settle(() => resolve(value)), tried), failed)
+    }
+    next()
+    return await promise
   }
 
-  #open(key: string, address: Address): Promise<Channel> {
-    if (this.#closed) return Promise.reject(new ClientError('CLOSED', 'the client is closed'))
-    const existing = this.#channels.get(key)
-    if (existing !== undefined) return existing
-    const opening = this.#dial(address)
-    this.#channels.set(key, opening)
-    const forget = (): void => {
-      if (this.#channels.get(key) === opening) this.#channels.delete(key)
+  #joined(failures: readonly ClientError[]): ClientError {
+    if (this.#closed) return new ClientError('CLOSED', 'the client is closed')
+    const [first] = failures
+    if (first !== undefined && failures.length === 1) return first
+    const message = failures.map(failure => failure.message).join('; ')
+    return new ClientError('CONNECTION_FAILED', message, { retriable: true, hint: first?.hint, cause: first })
+  }
+
+  /** All that may be asked what any broker can say, in this order. */
+  #places(): Place[] {
+    const places = new Map<string, Place>()
+    const known = [...this.#known].map(([id, address]) => ({ key: `${id}/`, address }))
+    const bootstrap = this.#bootstrap.map(address => ({ key: `bootstrap ${hostPort(address)}/`, address }))
+    for (const place of [...known, ...bootstrap]) {
+      const who = this.#who(place.address)
+      const same = places.get(who)
+      if (same === undefined || (this.#isOpen(place) && !this.#isOpen(same))) places.set(who, place)
     }
-    opening.then(channel => {
+    const doubted = [...this.#doubted]
+    const rank = (place: Place): number => 2 * doubted.indexOf(this.#who(place.address)) + (this.#isOpen(place) ? 0 : 1)
+    return [...places.values()].sort((a, b) => rank(a) - rank(b))
+  }
+
+  #isOpen({ key }: Place): boolean {
+    return this.#links.get(key)?.channel?.open === true
+  }
+
+  #open({ key, address }: Place): Promise<Channel> {
+    if (this.#closed) return Promise.reject(new ClientError('CLOSED', 'the client is closed'))
+    const existing = this.#links.get(key)
+    if (existing !== undefined) return existing.opening
+    const link: Link = { opening: this.#dial(address), channel: undefined }
+    this.#links.set(key, link)
+    const forget = (): void => {
+      if (this.#links.get(key) === link) this.#links.delete(key)
+    }
+    link.opening.then(channel => {
+      link.channel = channel
       if (this.#closed) channel.close()
       channel.whenClosed(error => {
         forget()
         this.#heard(address, error)
       })
     }, forget)
-    return opening
+    return link.opening
   }
 
   async #dial(address: Address): Promise<Channel> {
     try {
       const channel = await Channel.connect(this.#world, address, this.#options)
+      this.#remotes.set(hostPort(address), hostPort(channel.remote))
       try {
         await channel.negotiate()
-        this.#silent.delete(hostPort(address))
       } catch (error) {
         channel.close()
         throw error
@@ -149,9 +237,6 @@ export class Brokers {
   }
 
   #heard(address: Address, error: ChannelError): void {
-    const key = hostPort(address)
-    if (error.code !== 'timed-out') return
-    this.#silent.delete(key)
-    this.#silent.add(key)
+    if (error.code === 'timed-out') this.doubt(address)
   }
 }

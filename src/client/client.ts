@@ -4,8 +4,9 @@ import { FindCoordinatorRequest, FindCoordinatorResponse } from '#protocol/messa
 import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
 import type { Address, World } from '#world/world.ts'
 import { Brokers } from './brokers.ts'
-import { ClientError, clientError, mayRetry, throwIfError } from './errors.ts'
+import { brokerError, ClientError, clientError, mayRetry } from './errors.ts'
 import { Metadata, type Topic } from './metadata.ts'
+import { askAny, askCoordinator } from './patience.ts'
 
 export { ClientError } from './errors.ts'
 export type { Broker, Partition, Topic } from './metadata.ts'
@@ -39,8 +40,11 @@ const DEFAULTS = {
 
 const FIND_COORDINATOR = { request: FindCoordinatorRequest, response: FindCoordinatorResponse }
 
-/** Whom to ask: a broker by its id, any of them, or the one that coordinates a group. */
-export type Recipient = NodeId | 'any' | { readonly group: string }
+/**
+ * Whom to ask: a broker by its id; any of them; whichever answers first, of several that are asked when one takes long, for
+ * what changes nothing; or the one that coordinates a group.
+ */
+export type Recipient = NodeId | 'any' | 'first' | { readonly group: string }
 
 /** A client of one cluster: its connections, what it knows of the cluster, and calls with retries. */
 export class Client {
@@ -48,7 +52,7 @@ export class Client {
   readonly options: ClientOptions
   readonly brokers: Brokers
   readonly metadata: Metadata
-  readonly #coordinators = new Map<string, NodeId>()
+  readonly #coordinators = new Map<string, { readonly node: NodeId; readonly from: Address }>()
   #closed = false
 
   constructor(options: Partial<ClientOptions> & { readonly world: ClientWorld }) {
@@ -90,14 +94,29 @@ export class Client {
       readonly check?: (answer: MessageOf<R>) => void
     } = {},
   ): Promise<MessageOf<R>> {
-    try {
-      const channel = await this.channel(to)
+    let asked: Address | undefined
+    const ask = async (channel: Channel): Promise<MessageOf<R>> => {
+      asked = channel.address
       const answer = await channel.ask(pair, body, options)
       options.check?.(answer)
       return answer
-    } catch (error) {
-      if (typeof to === 'object') this.forgetCoordinator(to.group)
-      throw clientError(error)
+    }
+    try {
+      if (typeof to === 'object') return await askCoordinator(this, to.group, 'group', ask)
+      if (to === 'any') return await askAny(this, ask)
+      if (to !== 'first') return await ask(await this.channel(to))
+      const { answer, from } = await this.brokers.ask(pair, () => body, options)
+      asked = from
+      options.check?.(answer)
+      return answer
+    } catch (thrown) {
+      const error = clientError(thrown)
+      if (mayRetry(error)) {
+        if (typeof to === 'object') this.forgetCoordinator(to.group)
+        // It may be cut off from those who could do it.
+        else if (typeof to === 'string' && asked !== undefined) this.brokers.doubt(asked)
+      }
+      throw error
     }
   }
 
@@ -120,7 +139,7 @@ export class Client {
   }
 
   async channel(to: Recipient): Promise<Channel> {
-    if (to === 'any') return await this.brokers.any()
+    if (typeof to === 'string') return await this.brokers.any()
     if (typeof to === 'object') return await this.#toCoordinator(to.group)
     if (!this.brokers.known.has(to)) await this.metadata.refresh([])
     return await this.brokers.to(to)
@@ -139,29 +158,29 @@ export class Client {
   /** The broker that coordinates a group, remembered until it cannot be reached or a call to it fails. */
   async coordinator(group: string): Promise<NodeId> {
     const known = this.#coordinators.get(group)
-    if (known !== undefined) return known
-    const answer = await this.#findCoordinator(group)
+    if (known !== undefined) return known.node
+    const { answer, from } = await this.brokers.ask(FIND_COORDINATOR, channel =>
+      (channel.versionFor(FindCoordinatorRequest) ?? 0) >= 4 ? { coordinatorKeys: [group] } : { key: group },
+    )
     const found = answer.coordinators[0] ?? answer
-    throwIfError(found.errorCode, `group "${group}"`, found.errorMessage)
+    const error = brokerError(found.errorCode, `group "${group}"`, found.errorMessage)
+    if (error !== undefined) {
+      this.brokers.doubt(from)
+      throw error
+    }
     if (!this.brokers.known.has(found.nodeId)) await this.metadata.refresh([])
-    this.#coordinators.set(group, found.nodeId)
+    this.#coordinators.set(group, { node: found.nodeId, from })
     return found.nodeId
   }
 
-  async #findCoordinator(group: string): Promise<MessageOf<typeof FindCoordinatorResponse>> {
-    const channel = await this.brokers.any()
-    try {
-      return await channel.ask(
-        FIND_COORDINATOR,
-        (channel.versionFor(FindCoordinatorRequest) ?? 0) >= 4 ? { coordinatorKeys: [group] } : { key: group },
-      )
-    } catch (error) {
-      throw clientError(error)
-    }
-  }
-
+  /** What was heard of it led nowhere: others are asked before who said it, and before itself. */
   forgetCoordinator(group: string): void {
+    const known = this.#coordinators.get(group)
+    if (known === undefined) return
     this.#coordinators.delete(group)
+    this.brokers.doubt(known.from)
+    const address = this.brokers.known.get(known.node)
+    if (address !== undefined) this.brokers.doubt(address)
   }
 
   /**

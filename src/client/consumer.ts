@@ -1,8 +1,8 @@
 import type { Millis, Offset } from '#base/units.ts'
-import { commitOffsets, fetchOffsets } from './admin/groups.ts'
+import { type Committer, commitOffsets, fetchOffsets } from './admin/groups.ts'
 import type { OffsetSpec } from './admin/offsets.ts'
 import type { Client } from './client.ts'
-import { ClientError } from './errors.ts'
+import { ClientError, mayRetry } from './errors.ts'
 import { Fetcher, type FetcherOptions } from './fetcher.ts'
 import { GroupSession } from './group-session.ts'
 import type { TopicPartition } from './per-leader.ts'
@@ -46,6 +46,9 @@ const DEFAULTS: ConsumerOptions = {
   onRevoked: () => {},
 }
 
+/** What nobody waits for is given up after so long: the next one says more. */
+const COMMIT_MS_MAX: Millis = 10_000
+
 /**
  * Reads records: of partitions that it is told (`assign`), or as a member of a group (`subscribe`), which shares the
  * partitions of its topics among its members and remembers how far it came.
@@ -59,6 +62,11 @@ export class Consumer {
   #committedAt: Millis
   /** What was committed last, so that nothing is committed twice. */
   readonly #committed = new Map<string, Offset>()
+  /** Until the last commit is answered or given up. */
+  #committing: Promise<unknown> = Promise.resolve()
+  #committingItself = false
+  /** Who finds out where to begin with a partition; nobody once it was given up. */
+  readonly #beginning = new Map<string, object>()
   #closed = false
 
   constructor(client: Client, options: Partial<ConsumerOptions> = {}) {
@@ -113,7 +121,7 @@ export class Consumer {
     if (this.#closed) throw new ClientError('CLOSED', 'the consumer is closed')
     if (this.#failure !== undefined) throw this.#failure
     this.#session?.polled()
-    await this.#commitSometimes()
+    this.#commitSometimes()
     const records = await this.#fetcher.poll(this.#options.pollRecordsMax, timeoutMs)
     if (records.length === 0 && this.#failure !== undefined) throw this.#failure
     return records
@@ -155,7 +163,11 @@ export class Consumer {
     await this.#session?.leave()
   }
 
-  async #commit(partitions: readonly TopicPartition[]): Promise<void> {
+  /**
+   * What was handed out by now, in the generation of now. One commit after another: an older one that is sent again would
+   * take a newer one back.
+   */
+  async #commit(partitions: readonly TopicPartition[], timeoutMs?: Millis): Promise<void> {
     const { group } = this.#options
     if (group === undefined) throw new ClientError('INVALID_ARGUMENT', 'to commit a consumer needs a group')
     const offsets: (TopicPartition & { offset: Offset })[] = []
@@ -165,21 +177,42 @@ export class Consumer {
     }
     this.#committedAt = this.#client.world.clock.monotonic()
     if (offsets.length === 0) return
+    const committer = this.#session?.committer
+    const turn = this.#committing.then(() => this.#commitNow(group, offsets, committer, timeoutMs))
+    this.#committing = turn.catch(() => {})
+    await turn
+  }
+
+  async #commitNow(
+    group: string,
+    offsets: readonly (TopicPartition & { readonly offset: Offset })[],
+    committer: Committer | undefined,
+    timeoutMs: Millis | undefined,
+  ): Promise<void> {
     try {
-      await commitOffsets(this.#client, group, offsets, this.#session?.committer)
+      await commitOffsets(this.#client, group, offsets, committer, timeoutMs)
       for (const each of offsets) this.#committed.set(keyOf(each), each.offset)
     } catch (error) {
-      if (error instanceof ClientError && error.errorCode !== undefined) this.#session?.commitRefused(error.errorCode)
+      const isOfNow = committer?.generationId === this.#session?.committer.generationId
+      if (isOfNow && error instanceof ClientError && error.errorCode !== undefined) {
+        this.#session?.commitRefused(error.errorCode)
+      }
       throw error
     }
   }
 
-  async #commitSometimes(): Promise<void> {
+  /** Nobody waits for it: while no coordinator is there records are read all the same. */
+  #commitSometimes(): void {
     const { autoCommitIntervalMs } = this.#options
-    if (this.#session?.stable !== true || autoCommitIntervalMs === 0) return
+    if (this.#session?.stable !== true || autoCommitIntervalMs === 0 || this.#committingItself) return
     if (this.#client.world.clock.monotonic() - this.#committedAt < autoCommitIntervalMs) return
+    this.#committingItself = true
     // One that fails is made up for by the next; what it says about the membership was told to the session.
-    await this.commit().catch(() => {})
+    this.#commit(this.#fetcher.partitions, COMMIT_MS_MAX)
+      .catch(() => {})
+      .finally(() => {
+        this.#committingItself = false
+      })
   }
 
   async #revoke(partitions: readonly TopicPartition[]): Promise<void> {
@@ -197,30 +230,47 @@ export class Consumer {
     for (const each of partitions) {
       this.#fetcher.remove(each)
       this.#committed.delete(keyOf(each))
+      this.#beginning.delete(keyOf(each))
     }
   }
 
   /** Begins where the group was, or where the reset says. */
   async #begin(added: readonly TopicPartition[]): Promise<void> {
-    const { group, offsetReset } = this.#options
-    if (added.length > 0 && group !== undefined) {
+    const turn = {}
+    for (const each of added) this.#beginning.set(keyOf(each), turn)
+    // It may be given up again while the offsets are on their way.
+    const wanted = () => added.filter(each => this.#beginning.get(keyOf(each)) === turn)
+    while (wanted().length > 0 && !this.#closed && !this.#client.closed) {
       try {
-        const committed = await fetchOffsets(this.#client, group, added)
-        const offsets = new Map(committed.map(each => [keyOf(each), each.offset]))
-        for (const each of added) {
-          // It may have been given up again while the offsets were on their way.
-          if (this.#session?.owns(each) !== true) continue
-          const offset = offsets.get(keyOf(each))
-          if (offset !== undefined) this.#committed.set(keyOf(each), offset)
-          this.#fetcher.add(each, offset ?? offsetReset)
-        }
+        await this.#beginWith(wanted())
+        break
       } catch (error) {
-        if (error instanceof ClientError) this.#failure = error
-        else throw error
+        if (!(error instanceof ClientError)) throw error
+        // For as long as they are ours the offsets are waited for, however long no coordinator is there.
+        if (mayRetry(error)) continue
+        this.#failure = error
+        break
       }
     }
+    if (this.#closed) return
     this.#options.onAssigned(this.#fetcher.partitions)
     this.#fetcher.interrupt()
+  }
+
+  async #beginWith(partitions: readonly TopicPartition[]): Promise<void> {
+    const { group, offsetReset } = this.#options
+    if (group === undefined) return
+    const turns = new Map(partitions.map(each => [keyOf(each), this.#beginning.get(keyOf(each))]))
+    const committed = await fetchOffsets(this.#client, group, partitions)
+    const offsets = new Map(committed.map(each => [keyOf(each), each.offset]))
+    for (const each of partitions) {
+      const key = keyOf(each)
+      if (this.#beginning.get(key) !== turns.get(key) || this.#session?.owns(each) !== true) continue
+      this.#beginning.delete(key)
+      const offset = offsets.get(key)
+      if (offset !== undefined) this.#committed.set(key, offset)
+      this.#fetcher.add(each, offset ?? offsetReset)
+    }
   }
 }
 

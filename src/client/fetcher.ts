@@ -1,13 +1,15 @@
 import { DecodeError } from '#base/bytes.ts'
-import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
+import type { Millis, NodeId, Offset } from '#base/units.ts'
 import { ZERO_UUID } from '#base/uuid.ts'
 import { FetchSession, type SessionRequest, type WantedPartition } from '#core/consumer/fetch-session.ts'
 import { FetchedRecords } from '#core/consumer/fetched.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import { FetchRequest, FetchResponse } from '#protocol/messages/fetch.ts'
+import type { Address } from '#world/world.ts'
 import { listOffsets, type OffsetSpec } from './admin/offsets.ts'
 import type { Client } from './client.ts'
 import { brokerError, ClientError, clientError, mayRetry } from './errors.ts'
+import { askLeader, PATIENCE_MS } from './patience.ts'
 import type { TopicPartition } from './per-leader.ts'
 import type { ConsumedRecord } from './records.ts'
 
@@ -32,9 +34,25 @@ interface Tracked extends TopicPartition {
   seek: OffsetSpec | 'none'
   fetched: FetchedRecords | undefined
   highWatermark: Offset
-  /** After an error: not before this. */
+  /** Its position is being asked for. */
+  seeking: boolean
+  /** After an error: not before this, unless another one leads. */
   notBefore: Millis
+  /** Who led when there was the error. */
+  failedAt: NodeId | undefined
 }
+
+/** A leader from which nothing comes. */
+interface Quiet {
+  readonly lookAt: Millis
+  readonly lookMs: Millis
+}
+
+/**
+ * One that is cut off from the controllers goes on answering, that there is nothing new. When nothing comes for so long
+ * others are asked who leads; then after twice that time, and so on.
+ */
+const QUIET_MS: Millis = 5000
 
 /** Reads partitions from their leaders, one fetch per broker at a time, each only when the one before was used up. */
 export class Fetcher {
@@ -44,7 +62,10 @@ export class Fetcher {
   readonly #purpose: string
   readonly #sessions = new Map<NodeId, FetchSession>()
   readonly #fetching = new Set<NodeId>()
-  #seeking = false
+  readonly #quiet = new Map<NodeId, Quiet>()
+  /** Topics whose leaders are to be asked for. */
+  readonly #stale = new Set<string>()
+  #refreshing = false
   #error: unknown
   #wake: (() => void) | undefined
   #closed = false
@@ -71,7 +92,9 @@ export class Fetcher {
       seek: known ? this.#options.offsetReset : from,
       fetched: undefined,
       highWatermark: -1,
+      seeking: false,
       notBefore: 0,
+      failedAt: undefined,
     })
   }
 
@@ -157,72 +180,93 @@ export class Fetcher {
     if (this.#closed) return
     const now = this.#client.world.clock.monotonic()
     const byLeader = new Map<NodeId, Tracked[]>()
-    const lost: Tracked[] = []
     const stale = new Set<string>()
     for (const each of this.#partitions.values()) {
-      if (each.notBefore > now) continue
+      if (each.notBefore > now || each.seeking) continue
       const leader = this.#leaderOf(each)
-      if (each.position === undefined) lost.push(each)
-      else if (leader < 0) stale.add(each.topic)
-      else {
-        const list = byLeader.get(leader)
-        if (list === undefined) byLeader.set(leader, [each])
-        else list.push(each)
-      }
+      const list = byLeader.get(leader)
+      if (leader < 0) stale.add(each.topic)
+      else if (list === undefined) byLeader.set(leader, [each])
+      else list.push(each)
     }
-    if (stale.size > 0 || lost.length > 0) void this.#find([...stale], lost)
+    if (stale.size > 0) this.#refresh(stale)
     for (const [leader, list] of byLeader) {
-      if (this.#fetching.has(leader) || list.some(({ fetched }) => fetched !== undefined)) continue
+      const lost = list.filter(({ position }) => position === undefined)
+      if (lost.length > 0) void this.#find(lost)
+      const wanted = list.filter(({ position }) => position !== undefined)
+      if (wanted.length === 0 || this.#fetching.has(leader)) continue
+      if (wanted.some(({ fetched }) => fetched !== undefined)) continue
       this.#fetching.add(leader)
-      void this.#fetch(leader, list)
+      void this.#fetch(leader, wanted)
     }
   }
 
-  /** Never rejects. */
-  async #find(stale: readonly string[], lost: readonly Tracked[]): Promise<void> {
-    if (this.#seeking) return
-    this.#seeking = true
+  /** Asks who leads, one request after another and not as fast as answers come. */
+  #refresh(topics: Iterable<string>): void {
+    for (const topic of topics) this.#stale.add(topic)
+    if (this.#refreshing || this.#stale.size === 0 || this.#closed) return
+    this.#refreshing = true
+    const asked = [...this.#stale]
+    this.#stale.clear()
+    const { metadata, options } = this.#client
+    metadata
+      .refresh(asked)
+      .catch((error: unknown) => {
+        if (!mayRetry(error) && !this.#closed) this.#error = error
+      })
+      .then(() => {
+        this.#hasten(asked)
+        this.#notify()
+        return this.#client.pause(options.retryBackoffMs)
+      })
+      .finally(() => {
+        this.#refreshing = false
+        this.#refresh([])
+        this.#notify()
+      })
+  }
+
+  /** Where another one leads than when it failed, nothing waits before it is asked. */
+  #hasten(topics: readonly string[]): void {
+    for (const each of this.#partitions.values()) {
+      if (each.failedAt === undefined || !topics.includes(each.topic)) continue
+      const leader = this.#leaderOf(each)
+      if (leader >= 0 && leader !== each.failedAt) each.notBefore = 0
+    }
+  }
+
+  /** Finds the positions of partitions of one leader. Never rejects. */
+  async #find(lost: readonly Tracked[]): Promise<void> {
+    for (const each of lost) each.seeking = true
     try {
-      if (stale.length > 0) {
-        await this.#client.metadata.refresh(stale)
-        this.#rest(stale)
-      }
-      const unset = lost.filter(({ seek }) => seek === 'none')
-      if (unset[0] !== undefined) {
-        const message = `partition ${keyOf(unset[0])} has no position and offsetReset is "none"`
-        throw new ClientError('OFFSET_OUT_OF_RANGE', message, { hint: 'seek, or choose earliest or latest' })
-      }
-      const wanted = lost.map(({ topic, partition, seek }) => ({ topic, partition, spec: seek as OffsetSpec }))
-      if (wanted.length > 0) await this.#seek(wanted)
+      await this.#seek(lost)
     } catch (error) {
       if (mayRetry(error)) await this.#client.pause(this.#client.options.retryBackoffMs)
       else this.#error = error
     } finally {
-      this.#seeking = false
+      for (const each of lost) each.seeking = false
       this.#notify()
     }
   }
 
-  /** What has no leader yet is not asked for again as fast as answers come. */
-  #rest(topics: readonly string[]): void {
-    const { world, options } = this.#client
-    const until = world.clock.monotonic() + options.retryBackoffMs
-    for (const each of this.#partitions.values()) {
-      if (topics.includes(each.topic) && this.#leaderOf(each) < 0) each.notBefore = Math.max(each.notBefore, until)
-    }
-  }
-
-  async #seek(wanted: readonly (TopicPartition & { readonly spec: OffsetSpec })[]): Promise<void> {
+  async #seek(lost: readonly Tracked[]): Promise<void> {
+    const wanted = lost.map(({ topic, partition, seek }) => {
+      if (seek !== 'none') return { topic, partition, spec: seek }
+      const message = `partition ${topic}-${partition} has no position and offsetReset is "none"`
+      throw new ClientError('OFFSET_OUT_OF_RANGE', message, { hint: 'seek, or choose earliest or latest' })
+    })
     const committed = this.#options.isolation === 'read_committed'
     const found = await listOffsets(this.#client, wanted, { committed })
     // Nothing is at or after the time: what comes next is.
     const beyond = found.filter(({ offset }) => offset < 0).map(each => ({ ...each, spec: 'latest' as const }))
     const ends = beyond.length > 0 ? await listOffsets(this.#client, beyond, { committed }) : []
-    for (const each of [...found, ...ends]) {
-      const tracked = this.#partitions.get(keyOf(each))
-      if (tracked === undefined || tracked.position !== undefined || each.offset < 0) continue
-      tracked.position = each.offset
-      tracked.seek = this.#options.offsetReset
+    const offsets = new Map([...found, ...ends].map(each => [keyOf(each), each.offset]))
+    for (const each of lost) {
+      const offset = offsets.get(keyOf(each)) ?? -1
+      // It may have been taken away, or moved elsewhere by a seek, in the meantime.
+      if (this.#partitions.get(keyOf(each)) !== each || each.position !== undefined || offset < 0) continue
+      each.position = offset
+      each.seek = this.#options.offsetReset
     }
   }
 
@@ -233,32 +277,51 @@ export class Fetcher {
       session = new FetchSession()
       this.#sessions.set(leader, session)
     }
+    const of = list.map(each => this.#want(each))
+    const patienceMs = this.#options.maxWaitMs + PATIENCE_MS
     try {
-      const channel = await this.#client.brokers.to(leader, this.#purpose)
-      // While it was dialled another may have become the leader, or what is known may have grown too old to be used: asked
-      // without an epoch, whoever led before could not tell that it is not meant any more.
-      const wanted = list.filter(each => this.#leaderOf(each) === leader).map(each => this.#want(each))
-      if (wanted.length === 0) return
-      const cap = wanted.some(({ topicId }) => topicId === ZERO_UUID) ? FETCH_BY_NAME_MAX : undefined
-      const version = channel.versionFor(FetchRequest, cap)
-      if (version === undefined) throw channel.unsupported(FetchRequest)
-      const request = session.next(wanted)
-      const { maxWaitMs } = this.#options
-      const answer = await channel.call(FETCH, version, this.#body(request), {
-        timeoutMs: maxWaitMs + this.#client.options.requestTimeoutMs,
+      await askLeader(this.#client, leader, this.#purpose, of, patienceMs, async channel => {
+        // While it was dialled another may have become the leader, or what is known may have grown too old to be used: asked
+        // without an epoch, whoever led before could not tell that it is not meant any more.
+        const wanted = list.filter(each => this.#leaderOf(each) === leader).map(each => this.#want(each))
+        if (wanted.length === 0) return
+        const cap = wanted.some(({ topicId }) => topicId === ZERO_UUID) ? FETCH_BY_NAME_MAX : undefined
+        const version = channel.versionFor(FetchRequest, cap)
+        if (version === undefined) throw channel.unsupported(FetchRequest)
+        const { maxWaitMs } = this.#options
+        const answer = await channel.call(FETCH, version, this.#body(session.next(wanted)), {
+          timeoutMs: maxWaitMs + this.#client.options.requestTimeoutMs,
+        })
+        if (session.answered(answer.errorCode, answer.sessionId)) {
+          this.#took(answer, wanted, version, leader, channel.address)
+        } else if (answer.errorCode !== ErrorCode.FETCH_SESSION_ID_NOT_FOUND) {
+          if (!errorOf(answer.errorCode).retriable) this.#error = brokerError(answer.errorCode, 'a fetch')
+          this.#failed(list, leader)
+        }
       })
-      if (session.answered(answer.errorCode, answer.sessionId)) this.#took(answer, wanted, version)
-      else if (answer.errorCode !== ErrorCode.FETCH_SESSION_ID_NOT_FOUND) await this.#stumbled(list, answer.errorCode)
     } catch (error) {
       session.failed()
       if (this.#closed) return
       const failure = clientError(error)
       if (!mayRetry(failure)) this.#error = failure
-      await this.#stumbled(list, ErrorCode.NONE)
+      this.#failed(list, leader)
     } finally {
       this.#fetching.delete(leader)
       this.#notify()
     }
+  }
+
+  /** Another one may lead; where it is the same, it is not asked again as fast as it fails. */
+  #failed(list: readonly Tracked[], leader: NodeId): void {
+    const { world, options, metadata } = this.#client
+    const until = world.clock.monotonic() + options.retryBackoffMs
+    for (const each of list) {
+      each.notBefore = Math.max(each.notBefore, until)
+      each.failedAt = leader
+    }
+    const topics = new Set(list.map(({ topic }) => topic))
+    for (const topic of topics) metadata.doubt(topic, leader)
+    this.#refresh(topics)
   }
 
   /** -1 where that is not known. */
@@ -308,27 +371,49 @@ export class Fetcher {
     }
   }
 
-  #took(answer: FetchResponse, wanted: readonly WantedPartition[], version: number): void {
-    const now = this.#client.world.clock.monotonic()
+  #took(
+    answer: FetchResponse,
+    wanted: readonly WantedPartition[],
+    version: number,
+    leader: NodeId,
+    from: Address,
+  ): void {
     const names = new Map(wanted.map(({ topicId, topic }) => [topicId, topic]))
     const asked = new Map(wanted.map(each => [keyOf(each), each.fetchOffset]))
-    const stale = new Set<string>()
+    const failed: Tracked[] = []
+    let isQuiet = true
     for (const { topic: name, topicId, partitions } of answer.responses) {
       const topic = version > FETCH_BY_NAME_MAX ? names.get(topicId) : name
       if (topic === undefined) continue
       for (const each of partitions) {
         const tracked = this.#partitions.get(keyOf({ topic, partition: each.partitionIndex }))
+        if (each.errorCode !== ErrorCode.NONE || (each.records?.length ?? 0) > 0) isQuiet = false
         // It may have been taken away, or moved elsewhere by a seek, in the meantime.
         if (tracked === undefined || tracked.position !== asked.get(keyOf(tracked))) continue
         if (each.errorCode === ErrorCode.NONE) this.#filled(tracked, each)
         else if (each.errorCode === ErrorCode.OFFSET_OUT_OF_RANGE) this.#outOfRange(tracked)
         else if (errorOf(each.errorCode).retriable) {
-          stale.add(topic)
-          tracked.notBefore = now + this.#client.options.retryBackoffMs
+          const news = { ...each.currentLeader, endpoints: answer.nodeEndpoints }
+          if (!this.#client.metadata.learn(topic, each.partitionIndex, news, from)) failed.push(tracked)
         } else this.#error = brokerError(each.errorCode, `partition ${keyOf(tracked)}`)
       }
     }
-    if (stale.size > 0) void this.#find([...stale], [])
+    if (failed.length > 0) this.#failed(failed, leader)
+    if (isQuiet) this.#nothingFrom(leader, wanted)
+    else this.#quiet.delete(leader)
+  }
+
+  #nothingFrom(leader: NodeId, wanted: readonly WantedPartition[]): void {
+    const now = this.#client.world.clock.monotonic()
+    const { lookAt, lookMs } = this.#quiet.get(leader) ?? { lookAt: now + QUIET_MS, lookMs: QUIET_MS }
+    if (now < lookAt) {
+      this.#quiet.set(leader, { lookAt, lookMs })
+      return
+    }
+    this.#quiet.set(leader, { lookAt: now + 2 * lookMs, lookMs: 2 * lookMs })
+    const topics = new Set(wanted.map(({ topic }) => topic))
+    for (const topic of topics) this.#client.metadata.doubt(topic, leader)
+    this.#refresh(topics)
   }
 
   #filled(tracked: Tracked, answer: FetchResponse['responses'][number]['partitions'][number]): void {
@@ -353,12 +438,6 @@ export class Fetcher {
     }
     tracked.position = undefined
     tracked.seek = this.#options.offsetReset
-  }
-
-  async #stumbled(list: readonly Tracked[], errorCode: Epoch): Promise<void> {
-    if (errorCode !== ErrorCode.NONE && !errorOf(errorCode).retriable) this.#error = brokerError(errorCode, 'a fetch')
-    await this.#client.pause(this.#client.options.retryBackoffMs)
-    await this.#find([...new Set(list.map(({ topic }) => topic))], [])
   }
 
   #news(timeoutMs: Millis): Promise<void> {

@@ -16,6 +16,7 @@ import type { Timer } from '#world/world.ts'
 import type { Committer } from './admin/groups.ts'
 import type { Client } from './client.ts'
 import { brokerError, ClientError, mayRetry } from './errors.ts'
+import { askCoordinator } from './patience.ts'
 
 const JOIN = { request: JoinGroupRequest, response: JoinGroupResponse }
 const SYNC = { request: SyncGroupRequest, response: SyncGroupResponse }
@@ -163,13 +164,13 @@ export class GroupSession {
     )
   }
 
-  async #channel(): Promise<Channel> {
-    return await this.#client.brokers.to(await this.#client.coordinator(this.#group), this.#purpose)
+  /** Asks the coordinator, for as long as it is the one. */
+  async #ask<T>(ask: (channel: Channel) => Promise<T>): Promise<T> {
+    return await askCoordinator(this.#client, this.#group, this.#purpose, ask)
   }
 
   async #join({ memberId, protocols }: Extract<MembershipEffect, { type: 'join' }>): Promise<JoinGroupResponse> {
     const { sessionTimeoutMs, pollIntervalMs, groupInstanceId } = this.#options
-    const channel = await this.#channel()
     const body = {
       groupId: this.#group,
       sessionTimeoutMs,
@@ -179,11 +180,10 @@ export class GroupSession {
       protocolType: PROTOCOL_TYPE,
       protocols,
     }
-    return await channel.ask(JOIN, body, { timeoutMs: pollIntervalMs + 5000 })
+    return await this.#ask(channel => channel.ask(JOIN, body, { timeoutMs: pollIntervalMs + 5000 }))
   }
 
   async #sync(effect: Extract<MembershipEffect, { type: 'sync' }>): Promise<SyncGroupResponse> {
-    const channel = await this.#channel()
     const body = {
       groupId: this.#group,
       generationId: effect.generationId,
@@ -193,24 +193,24 @@ export class GroupSession {
       protocolName: effect.protocolName,
       assignments: effect.assignments,
     }
-    return await channel.ask(SYNC, body, { timeoutMs: this.#options.pollIntervalMs + 5000 })
+    return await this.#ask(channel => channel.ask(SYNC, body, { timeoutMs: this.#options.pollIntervalMs + 5000 }))
   }
 
   async #heartbeat(effect: Extract<MembershipEffect, { type: 'heartbeat' }>): Promise<HeartbeatResponse> {
-    const channel = await this.#channel()
     const { memberId, generationId } = effect
     const { groupInstanceId, sessionTimeoutMs } = this.#options
     const body = { groupId: this.#group, generationId, memberId, groupInstanceId }
-    return await channel.ask(HEARTBEAT, body, { timeoutMs: sessionTimeoutMs })
+    return await this.#ask(channel => channel.ask(HEARTBEAT, body, { timeoutMs: sessionTimeoutMs }))
   }
 
   /** What goes wrong here ends by the session's timeout. */
   async #leave(memberId: string): Promise<void> {
     try {
-      const channel = await this.#channel()
-      const batched = (channel.versionFor(LeaveGroupRequest) ?? 0) >= 3
-      const body = batched ? { groupId: this.#group, members: [{ memberId }] } : { groupId: this.#group, memberId }
-      await channel.ask(LEAVE, body, { timeoutMs: 5000 })
+      await this.#ask(async channel => {
+        const batched = (channel.versionFor(LeaveGroupRequest) ?? 0) >= 3
+        const body = batched ? { groupId: this.#group, members: [{ memberId }] } : { groupId: this.#group, memberId }
+        await channel.ask(LEAVE, body, { timeoutMs: 5000 })
+      })
     } catch {}
   }
 

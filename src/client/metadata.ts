@@ -1,10 +1,12 @@
+import { hostPort } from '#base/host-port.ts'
 import type { Epoch, Millis, NodeId } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
+import { ErrorCode } from '#protocol/errors.ts'
 import { MetadataRequest, MetadataResponse } from '#protocol/messages/metadata.ts'
 import type { MessageOf } from '#protocol/schema.ts'
 import type { Address, World } from '#world/world.ts'
 import type { Brokers } from './brokers.ts'
-import { brokerError, type ClientError, clientError } from './errors.ts'
+import { brokerError, ClientError } from './errors.ts'
 
 export const METADATA = { request: MetadataRequest, response: MetadataResponse }
 
@@ -34,12 +36,24 @@ export interface Topic {
   readonly partitions: readonly Partition[]
 }
 
+/** As the answers to Produce and Fetch have it. */
+export interface LeaderNews {
+  readonly leaderId: NodeId
+  readonly leaderEpoch: Epoch
+  readonly endpoints: readonly { readonly nodeId: NodeId; readonly host: string; readonly port: number }[]
+}
+
 interface Known {
   readonly topic: Topic
   readonly at: Millis
+  /** Who said so. */
+  readonly from: Address
 }
 
-/** What the cluster said about itself lately. Topics that were asked for are remembered until they are `maxAgeMs` old. */
+/**
+ * What the cluster said about itself lately. Topics that were asked for are remembered until they are `maxAgeMs` old. Of
+ * a leader in an older epoch than one that was heard of nothing is taken (KIP-320).
+ */
 export class Metadata {
   readonly #brokers: Brokers
   readonly #clock: World['clock']
@@ -80,12 +94,35 @@ export class Metadata {
     this.#topics.delete(name)
   }
 
+  /** What was said of a topic led nowhere. Whoever said it is asked after all others now, and the leader last of all. */
+  doubt(name: string, leader?: NodeId): void {
+    const from = this.#topics.get(name)?.from
+    if (from !== undefined) this.#brokers.doubt(from)
+    const address = leader === undefined ? undefined : this.#brokers.known.get(leader)
+    if (address !== undefined) this.#brokers.doubt(address)
+  }
+
+  /** A broker that leads no more said who does (KIP-951). Whether that is news. */
+  learn(name: string, partition: number, led: LeaderNews, from: Address): boolean {
+    const { leaderId, leaderEpoch, endpoints } = led
+    const known = this.#topics.get(name)
+    const before = known?.topic.partitions[partition]
+    if (known === undefined || before === undefined || leaderId < 0 || leaderEpoch <= before.leaderEpoch) return false
+    const at = endpoints.find(({ nodeId }) => nodeId === leaderId)
+    if (at !== undefined) {
+      this.#brokers.know(new Map(this.#brokers.known).set(leaderId, { host: at.host, port: at.port }))
+    } else if (!this.#brokers.known.has(leaderId)) return false
+    const partitions = known.topic.partitions.with(partition, { ...before, leader: leaderId, leaderEpoch })
+    this.#topics.set(name, { topic: { ...known.topic, partitions }, at: known.at, from })
+    return true
+  }
+
   /** Asks for these topics, or for all. Topics with errors are left out and their errors returned by name. */
   async refresh(
     names: readonly string[] | 'all',
     options: { readonly create?: boolean } = {},
   ): Promise<{ readonly topics: readonly Topic[]; readonly errors: ReadonlyMap<string, ClientError> }> {
-    const answer = await this.#ask(names, options.create ?? false)
+    const { answer, from } = await this.#ask(names, options.create ?? false)
     const addresses = new Map<NodeId, Address>(
       answer.brokers.map(({ nodeId, host, port }) => [nodeId, { host, port }] as const),
     )
@@ -104,24 +141,52 @@ export class Metadata {
       if (error !== undefined) {
         errors.set(name, error)
         this.#topics.delete(name)
+        // Another one may have heard of it.
+        this.#brokers.doubt(from)
         continue
       }
-      const topic = toTopic(name, each)
+      const known = this.#topics.get(name)
+      const said = toTopic(name, each)
+      const topic = known === undefined ? said : newest(known.topic, said)
+      if (topic !== said) this.#brokers.doubt(from)
       topics.push(topic)
-      if (names !== 'all' || this.#topics.has(name)) this.#topics.set(name, { topic, at })
+      if (names !== 'all' || known !== undefined) this.#topics.set(name, { topic, at, from })
     }
     return { topics, errors }
   }
 
-  async #ask(names: readonly string[] | 'all', create: boolean): Promise<MetadataResponse> {
+  async #ask(
+    names: readonly string[] | 'all',
+    create: boolean,
+  ): Promise<{ readonly answer: MetadataResponse; readonly from: Address }> {
     const topics = names === 'all' ? null : names.map(name => ({ name, topicId: ZERO_UUID }))
-    try {
-      const channel = await this.#brokers.any()
-      return await channel.ask(METADATA, { topics, allowAutoTopicCreation: create })
-    } catch (error) {
-      throw clientError(error)
+    // What has grown too old is asked of another one than who said it, for that one may have heard nothing since.
+    if (names !== 'all') {
+      for (const name of names) if (this.#topics.has(name) && this.remembered(name) === undefined) this.doubt(name)
     }
+    const asked = await this.#brokers.ask(METADATA, () => ({ topics, allowAutoTopicCreation: create }))
+    if (asked.answer.errorCode !== ErrorCode.REBOOTSTRAP_REQUIRED) return asked
+    // All that is known is of another time (KIP-1102): where it began is the way back.
+    this.#brokers.know(new Map())
+    this.#brokers.doubt(asked.from)
+    throw new ClientError('REBOOTSTRAP_REQUIRED', `${hostPort(asked.from)} asks to begin anew`, { retriable: true })
   }
+}
+
+/** What is newer of two answers, partition by partition; the later one where it is of another topic, or without epochs. */
+function newest(known: Topic, said: Topic): Topic {
+  if (said.id === ZERO_UUID || said.id !== known.id) return said
+  const isOlder = (partition: Partition | undefined, { leaderEpoch }: Partition): boolean =>
+    partition === undefined || partition.leaderEpoch < leaderEpoch
+  // A topic never has fewer partitions than it had.
+  if (!known.partitions.some(each => isOlder(said.partitions[each.partition], each))) return said
+  const count = Math.max(known.partitions.length, said.partitions.length)
+  const partitions = Array.from({ length: count }, (_, index) => {
+    const before = known.partitions[index]
+    const now = said.partitions[index]
+    return before !== undefined && isOlder(now, before) ? before : now
+  })
+  return { ...said, partitions: partitions.filter(each => each !== undefined) }
 }
 
 function toTopic(name: string, answer: MessageOf<typeof MetadataResponse>['topics'][number]): Topic {

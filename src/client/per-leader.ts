@@ -1,6 +1,8 @@
 import type { Epoch, NodeId } from '#base/units.ts'
+import type { Channel } from '#network/channel.ts'
 import type { Client } from './client.ts'
-import { ClientError } from './errors.ts'
+import { ClientError, clientError } from './errors.ts'
+import { askLeader, PATIENCE_MS } from './patience.ts'
 
 export interface TopicPartition {
   readonly topic: string
@@ -19,15 +21,23 @@ export type Led<P> = P & { readonly leaderEpoch: Epoch }
 export async function perLeader<P extends TopicPartition, R>(
   client: Client,
   partitions: readonly P[],
-  act: (leader: NodeId, partitions: readonly Led<P>[]) => Promise<readonly R[]>,
+  act: (leader: Channel, partitions: readonly Led<P>[]) => Promise<readonly R[]>,
 ): Promise<R[]> {
   let failed = false
   return await client.retrying(async () => {
     const fresh = failed
     failed = true
+    // Whoever said who leads may be wrong.
+    if (fresh) for (const topic of new Set(partitions.map(({ topic }) => topic))) client.metadata.doubt(topic)
     const leaders = await leadersOf(client, partitions, fresh)
-    const answers = await Promise.all([...leaders].map(([leader, list]) => act(leader, list)))
-    return answers.flat()
+    const asked = [...leaders].map(([leader, list]) =>
+      askLeader(client, leader, '', list, PATIENCE_MS, channel => act(channel, list)),
+    )
+    try {
+      return (await Promise.all(asked)).flat()
+    } catch (error) {
+      throw clientError(error)
+    }
   })
 }
 

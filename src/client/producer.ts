@@ -12,12 +12,15 @@ import type { Timer } from '#world/world.ts'
 import type { Client } from './client.ts'
 import { brokerError, ClientError, clientError, throwIfError } from './errors.ts'
 import type { Topic } from './metadata.ts'
+import { askLeader, PATIENCE_MS } from './patience.ts'
+import type { Led, TopicPartition } from './per-leader.ts'
 import { checkTimestamp, type NewRecord, toBytes, toHeaders } from './records.ts'
 
 const PRODUCE = { request: ProduceRequest, response: ProduceResponse }
 const INIT_PRODUCER_ID = { request: InitProducerIdRequest, response: InitProducerIdResponse }
 /** The last version that names topics by name. */
 const PRODUCE_BY_NAME_MAX = 12
+const PURPOSE = 'produce'
 /** A broker that has waited for its followers for as long as it may says so; only one that says nothing is given up. */
 const ANSWER_GRACE_MS: Millis = 5000
 
@@ -114,6 +117,10 @@ export class Producer {
   #timerAt = Number.POSITIVE_INFINITY
   #identifying = false
   #refreshing = false
+  /** Topics whose leaders are to be asked for. */
+  readonly #stale = new Set<string>()
+  /** The topics of which something was sent without asking for an answer. */
+  readonly #minded = new WeakMap<Channel, Set<string>>()
   #closed = false
 
   constructor(client: Client, options: Partial<ProducerOptions> = {}) {
@@ -274,14 +281,18 @@ export class Producer {
   }
 
   #sendReady(now: Millis): void {
-    const byLeader = new Map<NodeId, { topic: string; partition: number }[]>()
+    const byLeader = new Map<NodeId, Led<TopicPartition>[]>()
     const unknown = new Set<string>()
     for (const { topic, partition } of this.#accumulator.ready(now)) {
-      const leader = this.#client.metadata.remembered(topic)?.partitions[partition]?.leader ?? -1
+      const known = this.#client.metadata.remembered(topic)?.partitions[partition]
+      if (known === undefined || known.leader < 0) {
+        unknown.add(topic)
+        continue
+      }
+      const { leader, leaderEpoch } = known
       const list = byLeader.get(leader)
-      if (leader < 0) unknown.add(topic)
-      else if (list === undefined) byLeader.set(leader, [{ topic, partition }])
-      else list.push({ topic, partition })
+      if (list === undefined) byLeader.set(leader, [{ topic, partition, leaderEpoch }])
+      else list.push({ topic, partition, leaderEpoch })
     }
     if (unknown.size > 0) this.#refresh([...unknown])
     for (const [leader, partitions] of byLeader) {
@@ -295,21 +306,23 @@ export class Producer {
   async #produce(leader: NodeId, batches: readonly ProducerBatch<Tag>[]): Promise<void> {
     this.#underWay.set(leader, (this.#underWay.get(leader) ?? 0) + 1)
     try {
-      const channel = await this.#client.brokers.to(leader, 'produce')
-      await this.#exchange(channel, batches)
+      const exchange = (channel: Channel) => this.#exchange(channel, leader, batches)
+      const settle = await askLeader(this.#client, leader, PURPOSE, batches, PATIENCE_MS, exchange)
+      settle()
     } catch (error) {
       const failure = clientError(error)
       const final = failure instanceof ClientError && !failure.retriable ? failure : undefined
       for (const batch of batches) this.#settle(batch, { answered: false }, final)
       // The leader may be another one by now.
-      if (final === undefined) this.#refresh([...new Set(batches.map(({ topic }) => topic))])
+      if (final === undefined) this.#misled([...new Set(batches.map(({ topic }) => topic))], leader)
     } finally {
       this.#underWay.set(leader, (this.#underWay.get(leader) ?? 1) - 1)
       this.#schedule()
     }
   }
 
-  async #exchange(channel: Channel, batches: readonly ProducerBatch<Tag>[]): Promise<void> {
+  /** Returns what settles the batches as they were answered. */
+  async #exchange(channel: Channel, leader: NodeId, batches: readonly ProducerBatch<Tag>[]): Promise<() => void> {
     const { acks, requestTimeoutMs } = this.#options
     const byTopic = Map.groupBy(batches, ({ topic }) => topic)
     const topics = [...byTopic].map(([name, list]) => ({
@@ -323,8 +336,10 @@ export class Producer {
     const body = { acks: acks === 'all' ? -1 : acks, timeoutMs: requestTimeoutMs, topicData: topics }
     if (acks === 0) {
       channel.post(ProduceRequest, version, body)
-      for (const batch of batches) this.#settle(batch, { answered: true, errorCode: 0, baseOffset: -1 })
-      return
+      this.#mind(channel, leader, byTopic.keys())
+      return () => {
+        for (const batch of batches) this.#settle(batch, { answered: true, errorCode: 0, baseOffset: -1 })
+      }
     }
     const graceMs = Math.min(ANSWER_GRACE_MS, requestTimeoutMs / 2)
     const answer = await channel.call(PRODUCE, version, body, { timeoutMs: requestTimeoutMs + graceMs })
@@ -334,18 +349,60 @@ export class Producer {
       const topic = version > PRODUCE_BY_NAME_MAX ? nameById.get(topicId) : name
       for (const each of partitionResponses) answers.set(`${topic}-${each.index}`, each)
     }
-    const stale = new Set<string>()
+    return () => this.#answered(leader, channel, batches, answers, answer.nodeEndpoints)
+  }
+
+  #answered(
+    leader: NodeId,
+    { address }: Channel,
+    batches: readonly ProducerBatch<Tag>[],
+    answers: ReadonlyMap<string, ProduceResponse['responses'][number]['partitionResponses'][number]>,
+    endpoints: ProduceResponse['nodeEndpoints'],
+  ): void {
+    const misled = new Set<string>()
     for (const batch of batches) {
-      const found = answers.get(`${batch.topic}-${batch.partition}`)
-      if (found === undefined) this.#settle(batch, { answered: false })
-      else {
-        const { errorCode, baseOffset, errorMessage } = found
-        if (errorCode !== 0 && errorOf(errorCode).retriable) stale.add(batch.topic)
-        const about = `partition ${batch.topic}-${batch.partition}`
-        this.#settle(batch, { answered: true, errorCode, baseOffset }, brokerError(errorCode, about, errorMessage))
+      const { topic, partition } = batch
+      const found = answers.get(`${topic}-${partition}`)
+      if (found === undefined) {
+        this.#settle(batch, { answered: false })
+        continue
       }
+      const { errorCode, baseOffset, errorMessage, currentLeader } = found
+      this.#settle(
+        batch,
+        { answered: true, errorCode, baseOffset },
+        brokerError(errorCode, `partition ${topic}-${partition}`, errorMessage),
+      )
+      if (errorCode === 0 || !errorOf(errorCode).retriable) continue
+      const learnt = this.#client.metadata.learn(topic, partition, { ...currentLeader, endpoints }, address)
+      if (learnt) this.#hasten(topic)
+      else misled.add(topic)
     }
-    if (stale.size > 0) this.#refresh([...stale])
+    if (misled.size > 0) this.#misled([...misled], leader)
+  }
+
+  /** With acks=0 a leader that leads no more has no way to say so but to hang up. */
+  #mind(channel: Channel, leader: NodeId, topics: Iterable<string>): void {
+    const minded = this.#minded.get(channel) ?? new Set()
+    for (const topic of topics) minded.add(topic)
+    if (this.#minded.has(channel)) return
+    this.#minded.set(channel, minded)
+    channel.whenClosed(() => {
+      if (!this.#closed) this.#misled([...minded], leader)
+    })
+  }
+
+  /** What was said of these topics led nowhere: others are asked. */
+  #misled(topics: readonly string[], leader: NodeId): void {
+    for (const topic of topics) this.#client.metadata.doubt(topic, leader)
+    this.#refresh(topics)
+  }
+
+  /** Where another one leads than was asked, nothing waits before it is asked. */
+  #hasten(topic: string): void {
+    for (const { partition, leader, leaderEpoch } of this.#client.metadata.remembered(topic)?.partitions ?? []) {
+      if (leader >= 0) this.#accumulator.hasten(topic, partition, leaderEpoch)
+    }
   }
 
   #settle(batch: ProducerBatch<Tag>, outcome: Outcome, error?: ClientError): void {
@@ -393,7 +450,7 @@ export class Producer {
     this.#identifying = true
     this.#client
       .ask(
-        'any',
+        'first',
         INIT_PRODUCER_ID,
         { transactionalId: null, transactionTimeoutMs: 0x7fff_ffff },
         { check: ({ errorCode }) => throwIfError(errorCode, 'the producer id') },
@@ -410,16 +467,25 @@ export class Producer {
       })
   }
 
+  /** One after another, and not as fast as answers come. */
   #refresh(topics: readonly string[]): void {
+    for (const topic of topics) this.#stale.add(topic)
     if (this.#refreshing) return
     this.#refreshing = true
+    const asked = [...this.#stale]
+    this.#stale.clear()
     const { createTopics: create } = this.#options
     this.#client.metadata
-      .refresh(topics, { create })
+      .refresh(asked, { create })
       .catch(() => {})
-      .then(() => this.#client.pause(this.#client.options.retryBackoffMs))
+      .then(() => {
+        for (const topic of asked) this.#hasten(topic)
+        this.#schedule()
+        return this.#client.pause(this.#client.options.retryBackoffMs)
+      })
       .finally(() => {
         this.#refreshing = false
+        if (this.#stale.size > 0) this.#refresh([])
         this.#schedule()
       })
   }

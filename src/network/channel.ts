@@ -133,6 +133,11 @@ export class Channel implements Sink {
     return this.#socket.local
   }
 
+  /** The other end, by the address that the name led to. */
+  get remote(): Address {
+    return this.#socket.remote
+  }
+
   /** What the other side offers by API key; undefined before {@link negotiate}. */
   get versions(): ReadonlyMap<number, VersionSpan> | undefined {
     return this.#versions

@@ -103,7 +103,7 @@ export async function topicSettings(
       resourceName,
       configurationKeys: names,
     }))
-    const { results } = await client.ask('any', DESCRIBE_CONFIGS, { resources })
+    const { results } = await client.ask('first', DESCRIBE_CONFIGS, { resources })
     for (const { errorCode, resourceName, configs } of results) {
       if (errorCode === 0) settings.set(resourceName, new Map(configs.map(({ name, value }) => [name, value])))
     }

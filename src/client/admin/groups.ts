@@ -1,4 +1,4 @@
-import type { Epoch, Offset } from '#base/units.ts'
+import type { Epoch, Millis, Offset } from '#base/units.ts'
 import { decodeAssignment } from '#core/consumer/membership-messages.ts'
 import { DeleteGroupsRequest, DeleteGroupsResponse } from '#protocol/messages/delete-groups.ts'
 import { DescribeGroupsRequest, DescribeGroupsResponse } from '#protocol/messages/describe-groups.ts'
@@ -174,6 +174,7 @@ export async function commitOffsets(
     readonly metadata?: string
   })[],
   committer?: Committer,
+  timeoutMs?: Millis,
 ): Promise<void> {
   const topics = [...Map.groupBy(offsets, each => each.topic)].map(([name, list]) => ({
     name,
@@ -192,6 +193,7 @@ export async function commitOffsets(
     topics,
   }
   await client.ask({ group }, OFFSET_COMMIT, body, {
+    ...(timeoutMs !== undefined && { timeoutMs }),
     versionMax: BY_NAME_MAX,
     check: answer => {
       for (const { name, partitions } of answer.topics) {

@@ -35,7 +35,7 @@ export async function listOffsets(
       })),
     }))
     const body = { replicaId: -1, isolationLevel: options.committed === true ? 1 : 0, topics, timeoutMs: 30_000 }
-    const answer = await client.askOnce(leader, LIST_OFFSETS, body)
+    const answer = await leader.ask(LIST_OFFSETS, body)
     return answer.topics.flatMap(({ name: topic, partitions: answers }) =>
       answers.map(({ partitionIndex: partition, errorCode, offset, timestamp, leaderEpoch }) => {
         const error = brokerError(errorCode, `partition ${topic}-${partition}`)

@@ -42,7 +42,7 @@ export async function describeQuorum(
   options: { readonly timeoutMs?: Millis } = {},
 ): Promise<QuorumDescription> {
   const answer = await client.ask(
-    'any',
+    'first',
     DESCRIBE_QUORUM,
     { topics: [{ topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] }] },
     {

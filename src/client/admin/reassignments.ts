@@ -34,7 +34,7 @@ export interface Reassignment extends TopicPartition {
 /** The reassignments that go on, by topic and partition (KIP-455). */
 export async function listReassignments(client: Client): Promise<Reassignment[]> {
   const answer = await client.ask(
-    'any',
+    'first',
     LIST,
     { timeoutMs: client.options.requestTimeoutMs, topics: null },
     { check: ({ errorCode, errorMessage }) => throwIfError(errorCode, 'the reassignments', errorMessage) },

@@ -48,7 +48,7 @@ export async function describeTopic(client: Client, name: string): Promise<Descr
   const partitions: DescribedPartition[] = []
   for (let cursor: { topicName: string; partitionIndex: number } | null = null; ; ) {
     const answer: DescribeTopicPartitionsResponse = await client.ask(
-      'any',
+      'first',
       DESCRIBE_PARTITIONS,
       { topics: [{ name }], cursor },
       { check: ({ topics }) => check(topics[0], `topic "${name}"`, MISSING) },
@@ -163,7 +163,7 @@ export async function deleteRecords(
       name,
       partitions: list.map(({ partition, offset }) => ({ partitionIndex: partition, offset })),
     }))
-    const answer = await client.askOnce(leader, DELETE_RECORDS, { topics, timeoutMs: TIMEOUT_MS })
+    const answer = await leader.ask(DELETE_RECORDS, { topics, timeoutMs: TIMEOUT_MS })
     return answer.topics.flatMap(({ name: topic, partitions: answers }) =>
       answers.map(({ partitionIndex: partition, errorCode, lowWatermark }) => {
         throwIfError(errorCode, `partition ${topic}-${partition}`)

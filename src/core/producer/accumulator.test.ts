@@ -292,3 +292,15 @@ test('whatever the network loses, every record is written once and in order', ()
     )
   }
 })
+
+test('what one leader did not take is sent to the next one at once', () => {
+  const made = accumulator()
+  add(made, 1, 0)
+  const [batch] = made.drain([{ topic: 't', partition: 0, leaderEpoch: 3 }], 1e6, 10)
+  assert.ok(batch !== undefined)
+  made.settle(batch, NO_ANSWER, 20)
+  made.hasten('t', 0, 3)
+  assert.equal(made.wakeAt(), 120)
+  made.hasten('t', 0, 4)
+  assert.equal(made.ready(20).length, 1)
+})

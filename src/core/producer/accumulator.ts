@@ -1,5 +1,5 @@
 import { assert } from '#base/assert.ts'
-import type { Millis, Offset, ProducerId } from '#base/units.ts'
+import type { Epoch, Millis, Offset, ProducerId } from '#base/units.ts'
 import { ErrorCode, isRetriable } from '#protocol/errors.ts'
 import { type CompressionName, sequenceAfter, stampProducer } from '#records/batch.ts'
 import { BatchBuilder, batchSizeUpperBound, type HeaderToAppend } from '#records/builder.ts'
@@ -48,8 +48,10 @@ export class ProducerBatch<Tag> {
   identity: ProducerIdentity | undefined
   baseSequence = -1
   attempts = 0
-  /** Not before this time is it sent again. */
+  /** Not before this time is it sent again, unless another one leads. */
   notBefore = 0
+  /** Of the leader that it was sent to last. */
+  leaderEpoch: Epoch = -1
   inFlight = false
 
   constructor(topic: string, partition: number, createdAt: Millis, builder: BatchBuilder) {
@@ -184,13 +186,13 @@ export class Accumulator<Tag> {
 
   /** The first batch of each of the given partitions that is ready, up to a size; they count as under way. */
   drain(
-    partitions: readonly { readonly topic: string; readonly partition: number }[],
+    partitions: readonly { readonly topic: string; readonly partition: number; readonly leaderEpoch?: Epoch }[],
     bytesMax: number,
     now: Millis,
   ): ProducerBatch<Tag>[] {
     const drained: ProducerBatch<Tag>[] = []
     let size = 0
-    for (const { topic, partition } of partitions) {
+    for (const { topic, partition, leaderEpoch = -1 } of partitions) {
       const queue = this.#queues.get(keyOf(topic, partition))
       const at = queue === undefined ? undefined : this.#readyAt(queue)
       const batch = queue?.waiting[0]
@@ -202,10 +204,18 @@ export class Accumulator<Tag> {
       this.#prepare(queue, batch)
       batch.inFlight = true
       batch.attempts++
+      batch.leaderEpoch = leaderEpoch
       queue.inFlight++
       drained.push(batch)
     }
     return drained
+  }
+
+  /** A leader in this epoch is known: what an earlier one did not take needs not wait to be sent to it. */
+  hasten(topic: string, partition: number, leaderEpoch: Epoch): void {
+    for (const batch of this.#queues.get(keyOf(topic, partition))?.waiting ?? []) {
+      if (batch.leaderEpoch < leaderEpoch) batch.notBefore = 0
+    }
   }
 
   /** What the outcome of a drained batch means. Unless it is to be sent again the batch is done with. */

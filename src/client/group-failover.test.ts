@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type ServedApi, serve } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode } from '#protocol/errors.ts'
+import { stamp } from '#records/batch.ts'
+import { BatchBuilder } from '#records/builder.ts'
+import { Simulation } from '#world/fake/simulation.ts'
+import { Client } from './client.ts'
+import { Consumer } from './consumer.ts'
+import { BrokerDouble, TOPIC } from './testing/broker-double.ts'
+
+/** A broker that has a group of one member, and a record at every offset. */
+class GroupDouble extends BrokerDouble {
+  /** Whether it takes commits; where it does not, nothing is answered. */
+  takesCommits = true
+  /** Until when it has not loaded the group's offsets. */
+  loadsUntil = 0
+  readonly commits: number[] = []
+
+  constructor(simulation: Simulation) {
+    super(1, simulation.node('b1'), { leader: 1, leaderEpoch: 3 })
+    this.more.push(...this.#group(), this.#fetch())
+  }
+
+  #group(): ServedApi[] {
+    return [
+      serve({
+        api: API.JoinGroup,
+        handle: ({ protocols }) => ({
+          errorCode: 0,
+          generationId: 1,
+          protocolType: 'consumer',
+          protocolName: protocols[0]?.name ?? '',
+          leader: 'm',
+          memberId: 'm',
+          members: [{ memberId: 'm', metadata: protocols[0]?.metadata ?? Buffer.alloc(0) }],
+        }),
+      }),
+      serve({
+        api: API.SyncGroup,
+        handle: ({ assignments }) => ({ errorCode: 0, assignment: assignments[0]?.assignment ?? Buffer.alloc(0) }),
+      }),
+      serve({
+        api: API.ListOffsets,
+        handle: ({ topics }) => ({
+          topics: topics.map(({ name }) => ({ name, partitions: [{ partitionIndex: 0, errorCode: 0, offset: 0 }] })),
+        }),
+      }),
+      serve({ api: API.Heartbeat, handle: () => ({ errorCode: 0 }) }),
+      serve({ api: API.LeaveGroup, handle: () => ({ errorCode: 0 }) }),
+      serve({
+        api: API.OffsetFetch,
+        handle: ({ groups }) => {
+          const loads = this.machine.world.clock.monotonic() < this.loadsUntil
+          const errorCode = loads ? ErrorCode.COORDINATOR_LOAD_IN_PROGRESS : 0
+          return { groups: groups.map(({ groupId }) => ({ groupId, errorCode, topics: [] })) }
+        },
+      }),
+      serve({
+        api: API.OffsetCommit,
+        handle: ({ topics }) => {
+          this.commits.push(topics[0]?.partitions[0]?.committedOffset ?? -1)
+          if (!this.takesCommits) return new Promise<never>(() => {})
+          return { topics: topics.map(({ name }) => ({ name, partitions: [{ partitionIndex: 0, errorCode: 0 }] })) }
+        },
+      }),
+    ]
+  }
+
+  #fetch(): ServedApi {
+    return serve({
+      api: API.Fetch,
+      handle: async ({ topics }) => {
+        await new Promise<void>(resolve => {
+          this.machine.world.clock.after(100, resolve)
+        })
+        return {
+          responses: topics.map(({ topicId, partitions }) => ({
+            topicId,
+            partitions: partitions.map(({ partition, fetchOffset }) => ({
+              partitionIndex: partition,
+              errorCode: 0,
+              highWatermark: fetchOffset + 1,
+              records: recordAt(fetchOffset),
+            })),
+          })),
+        }
+      },
+    })
+  }
+}
+
+function recordAt(offset: number): Buffer {
+  const builder = new BatchBuilder({ compression: 'none', bytesMax: 1000 })
+  builder.append(1, null, Buffer.from('x'), [])
+  const bytes = builder.build()
+  stamp(bytes, 0, offset, 3)
+  return bytes
+}
+
+async function run(
+  work: (broker: GroupDouble, client: Client, simulation: Simulation) => Promise<void>,
+): Promise<void> {
+  const simulation = new Simulation(1)
+  const broker = new GroupDouble(simulation)
+  const whole = async (): Promise<void> => {
+    await broker.listen()
+    const client = new Client({ world: simulation.node('client').world, bootstrap: 'b1:9092' })
+    await work(broker, client, simulation)
+    client.close()
+  }
+  await simulation.run(whole(), 900_000)
+}
+
+test('a commit that nobody answers keeps no records from who polls, and the next one does not overtake it', async () => {
+  await run(async (broker, client, simulation) => {
+    const consumer = new Consumer(client, { group: 'g', offsetReset: 'earliest', autoCommitIntervalMs: 500 })
+    consumer.subscribe([TOPIC])
+    const read = async (ms: number): Promise<number> => {
+      let count = 0
+      for (const until = simulation.schedule.now + ms * 1000; simulation.schedule.now < until; ) {
+        count += (await consumer.poll(100)).length
+      }
+      return count
+    }
+    await read(3000)
+    assert.ok(broker.commits.length > 2)
+    broker.takesCommits = false
+    await read(1000)
+    const commits = broker.commits.length
+    assert.ok((await read(5000)) > 20, 'it reads on')
+    assert.equal(broker.commits.length, commits, 'one at a time')
+    broker.takesCommits = true
+    await read(10_000)
+    assert.ok(broker.commits.length > commits)
+    assert.deepEqual(
+      broker.commits,
+      broker.commits.toSorted((a, b) => a - b),
+    )
+    await consumer.close()
+  })
+})
+
+test('a member waits for the offsets of its group for as long as the partitions are its own', async () => {
+  await run(async (broker, client, simulation) => {
+    broker.loadsUntil = 150_000
+    const consumer = new Consumer(client, { group: 'g', offsetReset: 'earliest' })
+    consumer.subscribe([TOPIC])
+    let count = 0
+    while (simulation.schedule.now < 160_000_000) count += (await consumer.poll(1000)).length
+    assert.ok(count > 0)
+    await consumer.close()
+  })
+})

@@ -1,5 +1,5 @@
 import type { Millis } from '#base/units.ts'
-import { Simulation } from '#world/fake/simulation.ts'
+import { CutShort, Simulation } from '#world/fake/simulation.ts'
 
 /** Something to do in a simulation, and what must hold of it. It rejects when something does not. */
 export interface Workload {
@@ -21,6 +21,8 @@ export interface SimulationOptions {
   readonly keepTrace?: boolean
   /** Virtual time after which a run that has not come to its end is stuck. */
   readonly limitMs?: Millis
+  /** So many events, and the run is given up without a verdict. */
+  readonly eventsMax?: number
 }
 
 export interface SimulationResult {
@@ -31,22 +33,26 @@ export interface SimulationResult {
   readonly virtualMs: Millis
   readonly lines: readonly string[] | undefined
   readonly error: Error | undefined
+  /** Whether it was given up before its end. */
+  readonly isCut: boolean
 }
 
 /** Runs one seed to its end. */
 export async function runSimulation(options: SimulationOptions): Promise<SimulationResult> {
-  const { seed, workload, mutant, keepTrace = false, limitMs = workload.limitMs } = options
+  const { seed, workload, mutant, keepTrace = false, limitMs = workload.limitMs, eventsMax } = options
   const simulation = new Simulation(seed, { keepTrace })
   let error: Error | undefined
+  let isCut = false
   // A node stops at a rejection that nobody takes, so such a run has failed as well.
   const broken = Promise.withResolvers<never>()
   const unhandled = (reason: unknown): void => broken.reject(reason)
   process.on('unhandledRejection', unhandled)
   const mend = mutant === undefined ? undefined : workload.patch?.(mutant)
   try {
-    await simulation.run(Promise.race([workload.run(simulation, mutant), broken.promise]), limitMs)
+    await simulation.run(Promise.race([workload.run(simulation, mutant), broken.promise]), limitMs, eventsMax)
   } catch (thrown) {
-    error = thrown instanceof Error ? thrown : new Error(String(thrown))
+    isCut = thrown instanceof CutShort
+    if (!isCut) error = thrown instanceof Error ? thrown : new Error(String(thrown))
   } finally {
     process.off('unhandledRejection', unhandled)
     mend?.()
@@ -59,5 +65,6 @@ export async function runSimulation(options: SimulationOptions): Promise<Simulat
     virtualMs: schedule.now / 1000,
     lines: trace.lines,
     error,
+    isCut,
   }
 }

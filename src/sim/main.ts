@@ -1,9 +1,13 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { runSimulation, type Workload } from './kernel.ts'
 import { WORKLOADS } from './workloads/workloads.ts'
 
 const USAGE = `usage: npm run sim -- [--workload NAME] [--seed N] [--seeds COUNT] [--minutes M] [--mutant NAME] [--trace]
-  without --minutes or --seeds one seed is run; without --seed it begins at a random one`
+  without --minutes or --seeds one seed is run; without --seed it begins at a random one
+usage: npm run sim -- --find [--workload NAME] [--mutant NAME] [--seed N] [--seeds COUNT]
+  the cheapest of the seeds (50, from 1 on) that catches the mutant, or of all mutants, for the CAUGHT of the workload's test`
 
 function number(text: string | undefined, name: string): number | undefined {
   if (text === undefined) return undefined
@@ -21,6 +25,7 @@ const { values } = parseArgs({
     minutes: { type: 'string' },
     mutant: { type: 'string' },
     trace: { type: 'boolean', default: false },
+    find: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
@@ -38,10 +43,62 @@ if (workload === undefined || (values.mutant !== undefined && !workload.mutants.
   )
   process.exit(2)
 }
-const first = number(values.seed, 'seed') ?? crypto.getRandomValues(new Uint32Array(1))[0] ?? 1
-const minutes = number(values.minutes, 'minutes')
-const seeds = number(values.seeds, 'seeds') ?? (minutes === undefined ? 1 : Number.POSITIVE_INFINITY)
-process.exitCode = await runSeeds(workload, first, seeds, (minutes ?? Number.POSITIVE_INFINITY) * 60)
+const seed = number(values.seed, 'seed')
+const count = number(values.seeds, 'seeds')
+if (values.find) {
+  const mutants = values.mutant === undefined ? workload.mutants : [values.mutant]
+  process.exitCode =
+    mutants.length === 1
+      ? await findSeed(workload, mutants[0] as string, seed ?? 1, count ?? 50)
+      : findSeeds(workload, seed ?? 1, count ?? 50)
+} else {
+  const first = seed ?? crypto.getRandomValues(new Uint32Array(1))[0] ?? 1
+  const minutes = number(values.minutes, 'minutes')
+  const seeds = count ?? (minutes === undefined ? 1 : Number.POSITIVE_INFINITY)
+  process.exitCode = await runSeeds(workload, first, seeds, (minutes ?? Number.POSITIVE_INFINITY) * 60)
+}
+
+/** Each mutant in a process of its own: some are caught by an assertion that stops it. */
+function findSeeds(workload: Workload, from: number, count: number): number {
+  let missed = 0
+  for (const mutant of workload.mutants) {
+    const of = ['--workload', workload.name, '--mutant', mutant, '--seed', String(from), '--seeds', String(count)]
+    const args = [...process.execArgv, fileURLToPath(import.meta.url), '--find', ...of]
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+    const last = stdout.trimEnd().split('\n').at(-1) ?? ''
+    if (status !== 0 && last.startsWith('trying')) {
+      const says = stderr.split('\n').find(line => /^\s*\w*(?:Error|Violation)\b/.test(line)) ?? ''
+      console.log(`${mutant}: ${last.replace('trying ', '')}, which stops the process: ${says.trim()}`)
+    } else {
+      if (status !== 0) missed++
+      console.log(last)
+    }
+  }
+  return missed > 0 ? 1 : 0
+}
+
+/** Tries the seeds with few events each, and those that have not ended with twice as many, until one catches it. */
+async function findSeed(workload: Workload, mutant: string, from: number, count: number): Promise<number> {
+  const began = process.uptime()
+  let seeds = Array.from({ length: count }, (_, index) => from + index)
+  for (let eventsMax = 20_000; seeds.length > 0; eventsMax *= 2) {
+    const cut: number[] = []
+    for (const seed of seeds) {
+      console.log(`trying seed ${seed}, ${eventsMax} events`)
+      const start = process.uptime()
+      const { error, events, isCut } = await runSimulation({ seed, workload, mutant, eventsMax })
+      if (error !== undefined) {
+        const seconds = (process.uptime() - start).toFixed(1)
+        console.log(`${mutant}: seed ${seed}, ${events} events, ${seconds} s: ${error.message.split('\n')[0]}`)
+        return 0
+      }
+      if (isCut) cut.push(seed)
+    }
+    seeds = cut
+  }
+  console.log(`${mutant}: ${count} seeds from ${from} on do not catch it (${(process.uptime() - began).toFixed(0)} s)`)
+  return 1
+}
 
 async function runSeeds(workload: Workload, from: number, count: number, limitSeconds: number): Promise<number> {
   const { mutant, trace } = values

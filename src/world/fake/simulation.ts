@@ -6,6 +6,11 @@ import { FakeNode } from './fake-node.ts'
 import { Schedule } from './schedule.ts'
 import { Trace } from './trace.ts'
 
+/** So many events happened, and more were not wanted. */
+export class CutShort extends Error {
+  override readonly name = 'CutShort'
+}
+
 /** Machines, the network between them and the time that they share. The seed decides all that happens. */
 export class Simulation {
   readonly seed: number
@@ -42,9 +47,10 @@ export class Simulation {
 
   /**
    * Lets time go on until the work is done. Rejects with what the work rejects with, with what any event throws, and
-   * when the work is not done though nothing is left to happen, or after `limitMs` of virtual time.
+   * when the work is not done though nothing is left to happen, or after `limitMs` of virtual time; with {@link CutShort}
+   * after `eventsMax`.
    */
-  async run<T>(work: Promise<T>, limitMs: Millis = 3_600_000): Promise<T> {
+  async run<T>(work: Promise<T>, limitMs: Millis = 3_600_000, eventsMax = Number.POSITIVE_INFINITY): Promise<T> {
     let outcome: { value: T } | { error: unknown } | undefined
     work.then(
       value => {
@@ -54,7 +60,9 @@ export class Simulation {
         outcome = { error }
       },
     )
-    await this.schedule.run(() => outcome !== undefined, this.schedule.now + limitMs * 1000)
+    const isCut = (): boolean => this.schedule.count >= eventsMax
+    await this.schedule.run(() => outcome !== undefined || isCut(), this.schedule.now + limitMs * 1000)
+    if (outcome === undefined && isCut()) throw new CutShort(`cut short after ${eventsMax} events`)
     assert(
       outcome !== undefined,
       `the work is stuck after ${this.schedule.now / 1e6} s, with ${this.schedule.pending} events to come`,

@@ -42,6 +42,5 @@ export class ReplicaSession<Item, Position> {
   /** No answer came: nobody knows which epoch the other side is in, so the next fetch opens anew. */
   failed(): void {
     this.#session.failed()
-    this.#session.id = 0
   }
 }

@@ -70,6 +70,4 @@ export interface ControllerConfig extends SnapshotLimits, QuorumTimes {
   readonly limits?: ConnectionLimits
   /** connections.max.idle.ms */
   readonly idleMs?: Millis
-  readonly connectionsMax?: number
-  readonly connectionsPerHostMax?: number
 }

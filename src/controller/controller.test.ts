@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { ByteReader } from '#base/bytes.ts'
 import { ZERO_UUID } from '#base/uuid.ts'
+import { BrokerConfigs } from '#core/config/broker-configs.ts'
+import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { decode } from '#protocol/codec.ts'
 import { ErrorCode } from '#protocol/errors.ts'
@@ -279,4 +281,15 @@ test('the log folds to the same metadata as the controller has', async t => {
   assert.equal(history.kraftVersion, 1)
   assert.equal(history.voters?.voters[0]?.id, 1)
   await log.close()
+})
+
+test('a controller takes as many connections as its own listener may have, whatever clients may', async t => {
+  const fixed = new Map([
+    ['listener.name.controller.max.connections', '2'],
+    ['max.connections', '1'],
+  ])
+  const { controller } = await running(t, await folderFor(t), { configs: new BrokerConfigs({ nodeId: 1, fixed }) })
+  const second = await Client.connect(world, controller.address)
+  later(t, () => second.channel.close())
+  await assert.rejects(Client.connect(world, controller.address), ChannelError)
 })

@@ -1,6 +1,8 @@
+import { connectionCounts } from '#core/config/connection-counts.ts'
 import { meansAnyAddress } from '#core/config/listeners.ts'
 import type { VoterEndpoint } from '#core/raft/quorum.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
+import { ConnectionQuota } from '#network/connection-quota.ts'
 import { MemoryBudget } from '#network/memory-budget.ts'
 import { Server } from '#network/server.ts'
 import type { Service } from '#network/service.ts'
@@ -9,7 +11,6 @@ import type { ControllerConfig } from './config.ts'
 import { QuorumError } from './quorum-error.ts'
 
 const IDLE_MS = 600_000
-const UNBOUNDED = 2_147_483_647
 
 /** Where a controller listens, and how brokers and other controllers reach it. */
 export class ControllerListener {
@@ -22,7 +23,7 @@ export class ControllerListener {
 
   /** Rejects with a WorldError when the address cannot be had. */
   async open(service: Service, { network, clock }: World, logger: Logger): Promise<void> {
-    const { listener, limits, idleMs, connectionsMax, connectionsPerHostMax, configs } = this.#config
+    const { listener, limits, idleMs, configs } = this.#config
     this.#server = await Server.listen(
       {
         name: listener.name,
@@ -31,8 +32,8 @@ export class ControllerListener {
         limits: limits ?? DEFAULT_CONNECTION_LIMITS,
         budget: new MemoryBudget(configs.number('queued.max.request.bytes'), clock),
         idleMs: idleMs ?? IDLE_MS,
-        connectionsMax: connectionsMax ?? UNBOUNDED,
-        connectionsPerHostMax: connectionsPerHostMax ?? UNBOUNDED,
+        // Its own limit alone: what is set for clients would keep out the brokers of a node, which come by many connections.
+        quota: new ConnectionQuota({ ofListener: connectionCounts(configs, [listener.name]).ofListener }),
       },
       network,
       clock,

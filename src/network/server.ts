@@ -1,3 +1,4 @@
+import { Complaints } from '#base/complaints.ts'
 import { MiB, type Millis } from '#base/units.ts'
 import type { Address, Clock, Listener, Logger, Network, Socket, Timer } from '#world/world.ts'
 import { Connection, type ConnectionLimits } from './connection.ts'
@@ -39,7 +40,7 @@ export class Server {
   readonly #clock: Clock
   readonly #log: Logger
   #sweep: Timer | undefined
-  #refusalsLogged = 0
+  readonly #complaints: Complaints
   #nextId = 1
   readonly #turns: Turns
   readonly #pool = new FramePool(POOL_BYTES_MAX)
@@ -51,6 +52,7 @@ export class Server {
     this.#quota = options.quota ?? ownQuota(options)
     this.#turns = options.turns ?? new Turns(clock)
     this.#log = log
+    this.#complaints = new Complaints(clock, log)
     this.#listener = listen(this)
     this.#scheduleSweep()
   }
@@ -77,12 +79,12 @@ export class Server {
     const host = socket.remote.host
     const limit = this.#quota.refuses(this.name, host)
     if (limit !== undefined) {
-      if (this.#refusalsLogged++ % 1000 === 0) {
-        this.#log.warn(
-          { listener: this.name, remote: host, connections: this.#quota.count },
-          `refused a connection: ${limit} is reached`,
-        )
-      }
+      this.#complaints.tell(
+        'warn',
+        limit,
+        { listener: this.name, remote: host, connections: this.#quota.count },
+        `refused a connection: ${limit} is reached. Look for a client that opens connections and does not close them, or raise it`,
+      )
       socket.attach({ space: () => new Uint8Array(1), received: () => {}, drained: () => {}, closed: () => {} })
       socket.destroy()
       return

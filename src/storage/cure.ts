@@ -1,6 +1,6 @@
+import type { Complaints } from '#base/complaints.ts'
 import { KiB, MiB, type Millis, type Offset } from '#base/units.ts'
 import type { Clock, Timer } from '#world/world.ts'
-import type { Complaints } from './complaints.ts'
 import type { Segment, SegmentPlace } from './segment.ts'
 import { cureOf, type StorageError, storageError } from './storage-error.ts'
 

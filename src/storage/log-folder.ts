@@ -1,10 +1,10 @@
 import { assert } from '#base/assert.ts'
+import { Complaints } from '#base/complaints.ts'
 import type { Offset } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import { type Chance, type Clock, type Disk, type Entry, type Lock, type Logger, WorldError } from '#world/world.ts'
 import { type BootMark, BootMarkFile, readBootMark } from './boot-mark.ts'
 import { takeCleanShutdown, writeCleanShutdown } from './clean-shutdown.ts'
-import { Complaints } from './complaints.ts'
 import { inParallel } from './files.ts'
 import { LogOffsets, type OpenLog } from './log-offsets.ts'
 import {

@@ -1,6 +1,6 @@
+import type { Complaints } from '#base/complaints.ts'
 import type { Millis, Offset } from '#base/units.ts'
 import type { AbortedTransaction } from './batch-fold.ts'
-import type { Complaints } from './complaints.ts'
 import { type LogRange, rangeOf, recentRange } from './log-range.ts'
 import { findMaxTimestamp, findTimestamp, segmentAt, type TimestampOffset } from './lookup.ts'
 import type { Segment } from './segment.ts'

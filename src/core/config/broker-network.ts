@@ -111,7 +111,7 @@ export const NETWORK_CONFIGS: readonly ConfigDefinition[] = [
   int(
     'max.connections',
     2147483647,
-    'Connections that this broker holds over all listeners, or by one with `listener.name.x.` before it; beyond, new ones are closed. For other brokers, on a listener of their own, the longest idle client makes room.',
+    'Connections that this broker holds over all listeners, or by one with `listener.name.x.` before it; beyond, new ones are closed. For other brokers, on a listener of their own, the longest idle client makes room. The listener of a controller has its own limit only (`listener.name.controller.max.connections`), as it is at a start.',
     atLeast(0),
     clusterWide,
     works,

@@ -1,21 +1,27 @@
-import type { Millis } from '#base/units.ts'
-import type { Clock, Logger } from '#world/world.ts'
+import type { Millis } from './units.ts'
 
 /** One line of each kind in this time. */
 const EVERY_MS: Millis = 60_000
 
 type Level = 'info' | 'warn' | 'error'
+type Say = (fields: object, message: string) => void
+
+/** What is needed of a clock and a logger. */
+interface Time {
+  monotonic(): Millis
+}
+type Lines = Readonly<Record<Level | 'debug', Say>>
 
 /**
- * What one disk does to all of its logs is said by one of them: a thousand lines, and a thousand more each minute, hide
- * what else there is. The next line of its kind says how many were left out (`unsaid`); with --log-level debug all are there.
+ * What happens to many at once is said of one of them, as what a disk does to all of its logs: a thousand lines, and a
+ * thousand more each minute, hide what else there is. The next line of its kind says how many were left out (`unsaid`); with --log-level debug all are there.
  */
 export class Complaints {
-  readonly #clock: Clock
-  readonly #log: Logger
+  readonly #clock: Time
+  readonly #log: Lines
   readonly #told = new Map<string, { at: Millis; unsaid: number }>()
 
-  constructor(clock: Clock, log: Logger) {
+  constructor(clock: Time, log: Lines) {
     this.#clock = clock
     this.#log = log
   }

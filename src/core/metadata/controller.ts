@@ -24,7 +24,7 @@ import { brokerHeartbeat, fenceBrokers, registerBroker, staleBrokers, unregister
 import { alterConfigs, incrementalAlterConfigs } from './configs.ts'
 import { type ControllerOptions, ControllerState } from './controller-state.ts'
 import { electLeaders, leaderlessElections, preferredElections } from './elections.ts'
-import { bootstrapRecords, updateFeatures } from './features.ts'
+import { bootstrapRecords, ELR, updateFeatures } from './features.ts'
 import { MetadataImage } from './image.ts'
 import { Liveness } from './liveness.ts'
 import { alterPartition, assignReplicasToDirs, createPartitions } from './partitions.ts'
@@ -136,8 +136,8 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
   readonly #liveness: Liveness
   #isActive = false
   #nextBalancing: Millis | undefined
-  /** Unclean elections may be allowed where they were not. */
-  #uncleanChanged = false
+  /** Somebody may lead now who might not before: unclean elections are allowed, or who is eligible is told otherwise. */
+  #rulesChanged = false
 
   /** `image` is what was folded so far, from a snapshot or by another machine on this node. */
   constructor(options: ControllerOptions, image: MetadataImage = new MetadataImage()) {
@@ -152,12 +152,13 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
     if (record.type === 'BrokerRegistrationChange' && record.value.inControlledShutdown > 0) {
       this.#liveness.shuttingDown(record.value.brokerId, at)
     }
-    if (record.type === 'Config' && record.value.name === 'unclean.leader.election.enable') this.#uncleanChanged = true
+    if (record.type === 'Config' && record.value.name === 'unclean.leader.election.enable') this.#rulesChanged = true
+    if (record.type === 'FeatureLevel' && record.value.name === ELR) this.#rulesChanged = true
   }
 
   wakeAt(): Millis | undefined {
     if (!this.#isActive) return undefined
-    if (this.#uncleanChanged) return 0
+    if (this.#rulesChanged) return 0
     const deadline = this.#liveness.nextDeadline(this.#unfenced())
     if (deadline === undefined || this.#nextBalancing === undefined) return deadline ?? this.#nextBalancing
     return Math.min(deadline, this.#nextBalancing)
@@ -271,8 +272,8 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
   #tick(state: ControllerState, now: Millis): MetadataRecord[] {
     const stale = staleBrokers(state, now)
     if (stale.length > 0) return fenceBrokers(state, stale)
-    if (this.#uncleanChanged) {
-      this.#uncleanChanged = false
+    if (this.#rulesChanged) {
+      this.#rulesChanged = false
       return leaderlessElections(state)
     }
     if (this.#nextBalancing === undefined || now < this.#nextBalancing) return []

@@ -14,7 +14,7 @@ export const METADATA_VERSION_MIN = 7
 /** 4.3-IV0 */
 const METADATA_VERSION_LATEST = 30
 
-const ELR = 'eligible.leader.replicas.version'
+export const ELR = 'eligible.leader.replicas.version'
 const MIN_ISR = 'min.insync.replicas'
 
 interface Feature extends FeatureRange {
@@ -120,8 +120,31 @@ function updateFeature(
   if (name === ELR && current === 0 && level > 0) {
     for (const record of sharedMinIsr(state)) records.push(record)
   }
+  if (name === ELR && current !== level) {
+    for (const record of withoutEligible(state)) records.push(record)
+  }
   records.push(metadataRecord('FeatureLevel', state.metadataVersion, { name, featureLevel: level }))
   return DONE
+}
+
+/**
+ * Without the feature nobody keeps the list of who is eligible, and what it said before would be believed when the feature
+ * comes back; those who were in sync last stay in the ISR, so that one of them leads when it is there.
+ */
+function withoutEligible({ image, metadataVersion }: ControllerState): MetadataRecord[] {
+  const records: MetadataRecord[] = []
+  for (const { id: topicId, partitions } of image.topics.values()) {
+    for (const [partitionId, { isr, replicas, eligibleLeaderReplicas, lastKnownElr }] of partitions.entries()) {
+      const last = (eligibleLeaderReplicas.length > 0 ? eligibleLeaderReplicas : lastKnownElr).filter(id =>
+        replicas.includes(id),
+      )
+      if (last.length === 0) continue
+      const none = { eligibleLeaderReplicas: [], lastKnownElr: [] }
+      const change = isr.length > 0 ? none : { ...none, isr: last }
+      records.push(metadataRecord('PartitionChange', metadataVersion, { topicId, partitionId, ...change }))
+    }
+  }
+  return records
 }
 
 /** From now on `min.insync.replicas` is the cluster's or a topic's, never one broker's: all must agree on who is eligible. */

@@ -48,7 +48,10 @@ export class CatchUp {
       if (isStorage(error)) failed(error)
       else if (!(error instanceof ChannelError) && !(error instanceof ExchangeError)) throw error
       const reason = error.message
-      logger.warn({ ...id, leaderId, reason }, 'a snapshot of the metadata could not be had from the leader')
+      logger.warn(
+        { ...id, leaderId, reason },
+        'a snapshot of the metadata could not be had from the leader, so this controller stays behind; it tries again. Check the disk here, and the network to the leader',
+      )
       return undefined
     } finally {
       release?.()

@@ -98,7 +98,10 @@ export class SnapshotTaker {
     } catch (error) {
       if (error instanceof NotControllerError) return
       if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
-      this.#logger.warn({ folder, reason: error.message }, 'no snapshot of the metadata could be written')
+      this.#logger.warn(
+        { folder, reason: error.message },
+        'no snapshot of the metadata could be written, so its log grows and starts take longer; it is tried again as the log grows. Free space on this disk, or check it',
+      )
     }
   }
 

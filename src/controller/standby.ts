@@ -233,7 +233,10 @@ export class Standby {
         this.#wake()
       } catch (error) {
         if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
-        logger.warn({ folder: log.folder, reason: error.message }, 'the metadata log could not be read; trying again')
+        logger.warn(
+          { folder: log.folder, reason: error.message },
+          'the metadata log could not be read, so this controller falls behind; it tries again. Check the disk',
+        )
         await new Promise<void>(resolve => clock.after(RETRY_MS, resolve))
       }
     }

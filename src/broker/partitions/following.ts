@@ -104,7 +104,7 @@ export class Following {
         case 'complain':
           this.#around.log.warn(
             { ...this.#names, reason: effect.message },
-            'a partition cannot be followed; trying again',
+            'a partition cannot be followed, so this replica is not in sync; trying again',
           )
           break
       }
@@ -120,7 +120,7 @@ export class Following {
     if (offset < highWatermark && endOffset > log.startOffset) {
       this.#around.log.warn(
         fields,
-        'cutting off records that were committed: the cluster elected a leader without them',
+        'cutting off records that were committed: the cluster elected a leader without them (unclean.leader.election.enable, or `cluster elect --unclean`)',
       )
     } else if (offset < endOffset) this.#around.log.info(fields, 'cutting off what the leader does not have')
     this.#replica.cut(cut)

@@ -32,7 +32,8 @@ export class Administering {
   readonly #observing: Observing
   /** What was set for a topic; two values where nobody answered. */
   readonly #settings = new Map<string, Map<string, Set<string | undefined>>>()
-  readonly #passing = new Set<string>()
+  /** Those that are there now. */
+  readonly #passing = new Map<string, SceneTopic>()
   readonly #possible: Readonly<Record<string, readonly string[]>>
   readonly #passingReplicas: readonly number[]
 
@@ -61,7 +62,7 @@ export class Administering {
           await this.#alter(client)
           break
         case 1:
-          await this.#deleteRecords(client)
+          await this.#deleteRecords(client, this.#random.pick(this.#scene.topics))
           break
         case 2:
           await this.#pass(client)
@@ -71,6 +72,7 @@ export class Administering {
       }
     }
     await this.#check(client)
+    for (const topic of [...this.#passing.values()]) await this.#end(client, topic)
     client.close()
   }
 
@@ -119,13 +121,12 @@ export class Administering {
     if (known instanceof ClientError) return
     const names = new Set(known.map(({ name }) => name))
     await eventually(this.#scene, `topics are missing in ${[...names]}`, SETTLES_MS, () =>
-      [...this.#scene.topics, ...[...this.#passing].map(name => ({ name }))].every(({ name }) => names.has(name)),
+      [...this.#scene.topics, ...this.#passing.values()].every(({ name }) => names.has(name)),
     )
   }
 
-  async #deleteRecords(client: Client): Promise<void> {
+  async #deleteRecords(client: Client, { name: topic, partitions }: SceneTopic): Promise<void> {
     const { ledger } = this.#scene
-    const { name: topic, partitions } = this.#random.pick(this.#scene.topics)
     const of = { topic, partition: this.#random.below(partitions) }
     const offset = this.#random.below(ledger.floor(of) + 1)
     const { losses, deaths } = ledger
@@ -142,23 +143,40 @@ export class Administering {
     }
   }
 
-  /** A topic that comes and goes, often under a name that was there before. */
+  /**
+   * A topic that comes and goes, often under a name that was there before. Some stay for a while, through the deaths of
+   * nodes: nothing that was written down of the one before may be believed of it.
+   */
   async #pass(client: Client): Promise<void> {
     const { ledger } = this.#scene
     const random = this.#random
+    const name = `passing${random.below(2)}`
+    const there = this.#passing.get(name)
+    if (there !== undefined) {
+      await this.#end(client, there)
+      if (random.chance(0.2)) return
+    }
     const topic: SceneTopic = {
-      name: `passing${random.below(2)}`,
+      name,
       partitions: random.between(1, 2),
       replicas: random.pick(this.#passingReplicas),
       durable: true,
     }
-    const { name } = topic
     const configs = { 'flush.messages': '1', 'file.delete.delay.ms': String(random.between(0, 2000)) }
     await this.create(client, topic, configs)
-    this.#passing.add(name)
+    this.#passing.set(name, topic)
     const origin = ledger.origin(`${name}@${this.#scene.simulation.schedule.now}`)
     await produceNumbered(this.#scene, client, origin, [topic], random.between(1, 5), random, () => false)
-    if (random.chance(0.5)) {
+    // Where a log begins is written down at once, and with it where all others do.
+    if (random.chance(there === undefined ? 0.7 : 0.2)) await this.#deleteRecords(client, topic)
+    if (random.chance(0.2)) await this.#end(client, topic)
+  }
+
+  async #end(client: Client, topic: SceneTopic): Promise<void> {
+    const { ledger } = this.#scene
+    const random = this.#random
+    const { name } = topic
+    if (random.chance(0.7)) {
       for (let partition = 0; partition < topic.partitions; partition++) {
         await this.#observing.partition({ topic: name, partition })
       }

@@ -9,6 +9,8 @@ import type { TopicPartition } from '#client/per-leader.ts'
 import { Channel, ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
+import { batchesOf } from '#records/batch.ts'
+import { recordsOf } from '#records/records.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import { keyOf } from '../checkers/node-ledger.ts'
 import { holds } from '../checkers/partition-log.ts'
@@ -200,6 +202,19 @@ export class Observing {
     }
   }
 
+  /** A replica gives nothing but what is committed, whether it leads or follows. */
+  #served(of: TopicPartition, bytes: Buffer, highWatermark: Offset): void {
+    for (const at of batchesOf(bytes)) {
+      for (const { offset, timestamp, key, value } of recordsOf(bytes, at)) {
+        holds(
+          offset < highWatermark,
+          `${keyOf(of)}: ${offset} is given by one who knows that ${highWatermark} is committed`,
+        )
+        this.#scene.ledger.read({ ...of, offset, timestamp, key, value, headers: [] })
+      }
+    }
+  }
+
   #question(channel: Channel): { readonly kind: string; readonly ask: () => Promise<unknown> } {
     const random = this.#random
     const { ledger, topics, groups } = this.#scene
@@ -209,14 +224,18 @@ export class Observing {
       case 0:
         return { kind: 'Metadata', ask: () => channel.ask(API.Metadata, { topics: null }) }
       case 1: {
-        const topic = {
-          topic: name,
-          partitions: [{ partition: partitionIndex, fetchOffset: 0, partitionMaxBytes: 5000 }],
-        }
+        const of = { topic: name, partition: partitionIndex }
+        const fetchOffset = random.chance(0.5) ? 0 : random.below(ledger.floor(of) + 1)
+        const topic = { topic: name, partitions: [{ partition: partitionIndex, fetchOffset, partitionMaxBytes: 5000 }] }
         const body = { maxWaitMs: random.between(0, 2000), minBytes: random.pick([0, 1, 1_000_000]), maxBytes: 10_000 }
         return {
           kind: 'Fetch',
-          ask: () => channel.ask(API.Fetch, { ...body, topics: [topic] }, { versionMax: 12 }),
+          ask: async () => {
+            const isSame = this.#sameLog()
+            const answer = await channel.ask(API.Fetch, { ...body, topics: [topic] }, { versionMax: 12 })
+            const found = answer.responses[0]?.partitions[0]
+            if (found?.records && isSame()) this.#served(of, found.records, found.highWatermark)
+          },
         }
       }
       case 2:

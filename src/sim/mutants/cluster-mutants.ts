@@ -198,6 +198,11 @@ export const CLUSTER_MUTANTS: Readonly<Record<string, () => () => void>> = {
           token.settle({ token, error: undefined, message: undefined, baseOffset })
         },
     ),
+  /** A follower takes all that it holds for committed. */
+  'follower-shows-all': () =>
+    replaceGetter(Partition.prototype, 'highWatermark', function (original) {
+      return this.leads ? original() : this.log.endOffset
+    }),
   /** A leader that another one follows goes on as if nothing had happened. */
   'leader-never-resigns': () =>
     replace(

@@ -48,7 +48,7 @@ const CAUGHT: Record<string, readonly [seed: number, says: RegExp]> = {
   'producers-not-followed': [6, /is there twice|comes behind/],
   'groups-forgotten': [5, /was committed|both own/],
   'commit-early': [18, /was committed|both own/],
-  'follower-shows-all': [1, /takes all below|is read where|was acknowledged/],
+  'follower-shows-all': [6, /takes all below|is read where|was acknowledged/],
   'leader-never-resigns': [1, /out of sync|acks=all/],
   'crash-unnoticed': [1, /take no acks=all write/],
 }

@@ -71,11 +71,9 @@ export class IsrChanges {
       if (changes.length === 0) continue
       const answer = await this.#ask(changes)
       if (this.#stopped) return
-      if (answer !== undefined) this.#answered(changes, answer)
-      else {
-        for (const change of changes) this.#again(change)
-        await this.#options.link.rest()
-      }
+      const again = answer === undefined ? changes : this.#answered(changes, answer)
+      for (const change of again) this.#again(change)
+      if (again.length > 0) await this.#options.link.rest()
     }
     this.#sending = false
   }
@@ -113,7 +111,9 @@ export class IsrChanges {
     return undefined
   }
 
-  #answered(changes: readonly Change[], answer: MessageOf<typeof API.AlterPartition.response>): void {
+  /** Returns those that have to be asked again. */
+  #answered(changes: readonly Change[], answer: MessageOf<typeof API.AlterPartition.response>): Change[] {
+    const again: Change[] = []
     const answers = new Map<Uuid, Map<number, (typeof answer.topics)[number]['partitions'][number]>>()
     for (const { topicId, partitions } of answer.topics) {
       answers.set(topicId, new Map(partitions.map(partition => [partition.partitionIndex, partition])))
@@ -127,10 +127,11 @@ export class IsrChanges {
         this.#tell(partition, proposal, { kind: 'accepted', ...result })
       } else if (AGAIN.has(error)) {
         if (error === 'NOT_CONTROLLER') isStale = true
-        this.#again(change)
+        again.push(change)
       } else this.#tell(partition, proposal, { kind: 'refused', error })
     }
     if (isStale) this.#options.link.lookElsewhere()
+    return again
   }
 
   #tell(partition: Partition, proposal: IsrProposal, answer: IsrAnswer): void {

@@ -78,6 +78,8 @@ export interface InSyncOptions extends IsrKnown {
 const NEVER: Millis = Number.NEGATIVE_INFINITY
 /** After the controller found that somebody may not join, before the same is asked again. */
 const REFUSED_PAUSE_MS: Millis = 100
+/** What a refusal leaves open the metadata tell within a moment; if not, the same is asked once more. */
+const OPEN_PAUSE_MS: Millis = 5_000
 
 /**
  * Who of a partition's replicas is in sync, in the eyes of its leader: what the controller has committed, what is proposed,
@@ -100,6 +102,8 @@ export class InSyncReplicas {
   #partitionEpoch: Epoch
   #pending: IsrProposal | undefined
   #pausedUntil: Millis = NEVER
+  /** The pending proposal is to be asked for once more then: its answer left open what became of it. */
+  #askAgainAt: Millis | undefined
 
   constructor(options: InSyncOptions, epochStart: Offset) {
     this.#nodeId = options.nodeId
@@ -216,8 +220,14 @@ export class InSyncReplicas {
       this.#commit(answer.isr, answer.partitionEpoch, now)
       return
     }
-    // Only these say that nothing was changed and nothing will be. Of all others it is open, and the metadata will tell.
-    if (answer.error !== 'INELIGIBLE_REPLICA' && answer.error !== 'OPERATION_NOT_ATTEMPTED') return
+    // Only these say that nothing was changed and nothing will be. Of all others it is open: the proposal stays, and counts.
+    if (answer.error !== 'INELIGIBLE_REPLICA' && answer.error !== 'OPERATION_NOT_ATTEMPTED') {
+      // Who refuses by an epoch (FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, NEW_LEADER_ELECTED) or does not know the
+      // topic speaks of metadata that will come here and end this. INVALID_REQUEST does not, nor does a controller that
+      // spoke of what was never committed: without being asked again nobody could ever join or leave.
+      this.#askAgainAt = now + OPEN_PAUSE_MS
+      return
+    }
     this.#pending = undefined
     this.#pausedUntil = now + REFUSED_PAUSE_MS
   }
@@ -249,7 +259,12 @@ export class InSyncReplicas {
 
   /** What has to be asked of the controller now, if anything; it then counts as under way. */
   propose(leaderEnd: Offset, highWatermark: Offset, now: Millis): IsrProposal | undefined {
-    if (this.#pending !== undefined || now < this.#pausedUntil) return undefined
+    if (this.#pending !== undefined) {
+      if (this.#askAgainAt === undefined || now < this.#askAgainAt) return undefined
+      this.#askAgainAt = undefined
+      return this.#pending
+    }
+    if (now < this.#pausedUntil) return undefined
     let changes = false
     for (const follower of this.#followers) {
       if (this.#isr.includes(follower.id)) changes ||= this.#lags(follower, leaderEnd, now)
@@ -270,7 +285,7 @@ export class InSyncReplicas {
 
   /** When one who stays behind is to be put out, or is waited for no longer though nobody stirs. */
   wakeAt(leaderEnd: Offset, now: Millis): Millis | undefined {
-    let earliest: Millis | undefined
+    let earliest = this.#pending === undefined ? undefined : this.#askAgainAt
     for (const follower of this.#followers) {
       if (follower.endOffset === leaderEnd) continue
       const at = this.#isr.includes(follower.id) ? this.#lagsAt(follower) : this.#isLeftAt(follower, now)
@@ -307,6 +322,7 @@ export class InSyncReplicas {
     this.#isr = isr
     this.#partitionEpoch = partitionEpoch
     this.#pending = undefined
+    this.#askAgainAt = undefined
   }
 
   #setReplicas(replicas: readonly NodeId[]): void {

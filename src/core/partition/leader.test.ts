@@ -231,7 +231,7 @@ test('who is fenced, leaves, or lives another life does not join; too few in syn
   assert.deepEqual(told(one.step({ kind: 'brokersChanged' }, 0)), ['alterIsr 1,3 at 10'])
 })
 
-test('what the controller refuses is asked again later, and what it leaves open waits for the metadata', () => {
+test('what the controller refuses is asked again later, and what it leaves open waits for the metadata, but not for ever', () => {
   const one = leader(5, { ...THREE, isr: [1, 2] })
   const [first] = fetched(one, 3, 5)
   assert.ok(first?.kind === 'alterIsr')
@@ -245,7 +245,13 @@ test('what the controller refuses is asked again later, and what it leaves open 
   const [second] = fetched(one, 3, 5, 150)
   assert.ok(second?.kind === 'alterIsr')
   assert.deepEqual(refuse(second.proposal, 'INVALID_UPDATE_VERSION', 200), [])
-  assert.deepEqual(told(fetched(one, 3, 5, 10_000)), [])
+  assert.deepEqual(told(fetched(one, 3, 5, 5_000)), [])
+  // They did not come, so what was refused may have been said of a change that never was.
+  assert.equal(one.wakeAt(5_000), 5_200)
+  const [third] = one.step({ kind: 'tick' }, 5_200)
+  assert.ok(third?.kind === 'alterIsr')
+  assert.equal(third.proposal, second.proposal)
+  assert.deepEqual(told(fetched(one, 3, 5, 10_000)), [], 'under way once more')
   const event = { kind: 'assigned', replicas: [1, 2, 3], isr: [1, 2, 3], partitionEpoch: 12 } as const
   one.step(event, 10_000)
   assert.deepEqual(one.replicas.isr, [1, 2, 3])

@@ -46,6 +46,15 @@ test('a write on the pool that does not return keeps others off the loop, and so
   assert.ok(pace.isBrisk(120_000), 'a minute is enough for everybody')
 })
 
+test('a sync that takes long keeps writes off the loop until it is over', () => {
+  const pace = new DiskPace()
+  const sync = pace.syncBegins(0)
+  assert.ok(pace.isBrisk(900))
+  assert.ok(!pace.isBrisk(1_100))
+  pace.syncEnds(sync)
+  assert.ok(pace.isBrisk(1_101))
+})
+
 test('files of one file system share what is known of it', () => {
   assert.equal(paceOf(7), paceOf(7))
   assert.notEqual(paceOf(7), paceOf(8))

@@ -9,6 +9,8 @@ const LOSS_SHARE = 0.1
 const LOSS_MS_MAX: Millis = 10
 /** The same on the thread pool, where the trip and other work are part of it. */
 const IN_POOL_MS_MAX: Millis = 50
+/** A sync that is under way for longer may hold up the journal, and with it whoever writes to a file. */
+const SYNC_MS_MAX: Millis = 1_000
 /** After that, for so many times as long as was lost nothing more is written on the loop: it loses 2 % at most. */
 const DISTRUST = 50
 const DISTRUST_MS_MAX: Millis = 60_000
@@ -30,12 +32,26 @@ export class DiskPace {
   #wroteAt: Millis = 0
   /** Writes under way on the pool, oldest first. */
   readonly #trips = new Set<Trip>()
+  readonly #syncs = new Set<Trip>()
 
   /** Whether a write may go on the loop. */
   isBrisk(now: Millis): boolean {
     if (now < this.#distrustedUntil) return false
-    for (const { since } of this.#trips) return now - since <= IN_POOL_MS_MAX
-    return true
+    const [trip] = this.#trips
+    if (trip !== undefined && now - trip.since > IN_POOL_MS_MAX) return false
+    const [sync] = this.#syncs
+    return sync === undefined || now - sync.since <= SYNC_MS_MAX
+  }
+
+  /** As with `tripBegins`: a sync, which takes as long as the disk needs and says nothing by that when it is over. */
+  syncBegins(now: Millis): Trip {
+    const trip = { since: now }
+    this.#syncs.add(trip)
+    return trip
+  }
+
+  syncEnds(trip: Trip): void {
+    this.#syncs.delete(trip)
   }
 
   wroteOnLoop(since: Millis, now: Millis): void {

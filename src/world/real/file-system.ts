@@ -1,6 +1,7 @@
 import fs from 'node:fs'
 import os from 'node:os'
 import type { File } from '../world.ts'
+import { paceOf } from './disk-pace.ts'
 import { RealFile } from './file.ts'
 import { findKernel } from './kernel.ts'
 
@@ -65,9 +66,12 @@ export async function syncTogether(files: readonly File[], folders: readonly str
     const system = held.get(device)
     if (system === undefined) return false
     system.users++
+    const pace = paceOf(device)
+    const sync = pace.syncBegins(performance.now())
     try {
       if ((await kernel.syncFileSystem(system.descriptor)) !== 0) return false
     } finally {
+      pace.syncEnds(sync)
       letGo(device)
     }
   }

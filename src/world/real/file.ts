@@ -117,8 +117,10 @@ export class RealFile implements File {
   }
 
   sync(): Promise<void> {
+    const sync = this.#pace?.syncBegins(performance.now())
     return new Promise((resolve, reject) => {
       fs.fdatasync(this.descriptor, error => {
+        if (sync !== undefined) this.#pace?.syncEnds(sync)
         if (error) reject(worldError(error, `sync ${this.path}`))
         else resolve()
       })

@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { formatConfigErrors, serverConfig } from '#core/config/server.ts'
 import { Channel } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
-import { ErrorCode } from '#protocol/errors.ts'
+import { ErrorCode, errorOf } from '#protocol/errors.ts'
+import { plainBatch } from '#storage/testing/rig.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 import { startNode } from './node.ts'
 
@@ -27,6 +28,46 @@ test('a topic whose creation waits for a stuck disk is created once, and its cli
       await simulation.wait(7000)
       machine.disk.unhang()
       assert.equal((await created).topics[0]?.errorCode, ErrorCode.NONE)
+      client.close()
+      await node.stop()
+    })(),
+  )
+})
+
+test('a node alone whose disk hangs refuses writes until it answers, and keeps nothing of what it refused', async () => {
+  const simulation = new Simulation(3)
+  await simulation.run(
+    (async () => {
+      const machine = simulation.node('broker')
+      const result = serverConfig({ overrides: ['log.dirs=/data', 'listeners=PLAINTEXT://:9092'] })
+      assert.ok('config' in result)
+      const node = await startNode(machine.world, result.config)
+      const client = await Channel.connect(simulation.node('client').world, { host: machine.host, port: 9092 })
+      await client.negotiate()
+      await client.ask(API.CreateTopics, {
+        topics: [{ name: 't', numPartitions: 1, replicationFactor: 1 }],
+        timeoutMs: 9_000,
+      })
+      const topicId = node.broker?.metadata.image.topicByName('t')?.id as string
+      const produce = async () => {
+        const since = machine.world.clock.monotonic()
+        const partitionData = [{ index: 0, records: plainBatch(0, 1, 10, machine.world.clock.now()) }]
+        const asked = { acks: -1, timeoutMs: 30_000, topicData: [{ name: 't', topicId, partitionData }] }
+        const { responses } = await client.ask(API.Produce, asked)
+        const of = responses[0]?.partitionResponses[0]
+        return [errorOf(of?.errorCode ?? -1).name, of?.baseOffset, machine.world.clock.monotonic() - since] as const
+      }
+      assert.deepEqual((await produce()).slice(0, 2), ['NONE', 0])
+      machine.disk.faults.hangs = true
+      const [error, , tookMs] = await produce()
+      assert.equal(error, 'KAFKA_STORAGE_ERROR')
+      assert.ok(tookMs >= 5_000 && tookMs < 6_000, `${tookMs}`)
+      const [again, , soonMs] = await produce()
+      assert.equal(again, 'KAFKA_STORAGE_ERROR')
+      assert.ok(soonMs < 100, `${soonMs}`)
+      machine.disk.unhang()
+      await simulation.wait(15_000)
+      assert.deepEqual((await produce()).slice(0, 2), ['NONE', 1])
       client.close()
       await node.stop()
     })(),

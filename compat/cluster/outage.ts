@@ -67,7 +67,7 @@ const dumb: Kind = {
   end: ({ victim, others }) => victim.unmute(others),
 }
 const full: Kind = { ms: 40_000, begin: ({ victim }) => victim.fill(), end: ({ victim }) => victim.drain() }
-const hung: Kind = { ms: 60_000, begin: ({ victim }) => victim.hang(), end: ({ victim }) => victim.unhang() }
+const hung: Kind = { ms: 25_000, begin: ({ victim }) => victim.hang(), end: ({ victim }) => victim.unhang() }
 const broken: Kind = {
   ms: 40_000,
   begin: ({ victim }) => victim.break(),

@@ -15,6 +15,8 @@ const WITHIN: Readonly<Record<string, readonly [number, number, number, number]>
   'a machine that does not reach the other nodes, while they reach it': [11, 1, 10, 2],
   'a disk full': [10, 1, 20, 1],
   'a disk that fails': [15, 1, 15, 1],
+  'a disk that hangs': [8, 8, 11, 1],
+  'a disk that hangs at the active controller': [8, 8, 11, 5],
 }
 
 for (const [name, bounds] of Object.entries(WITHIN))

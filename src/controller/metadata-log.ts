@@ -12,6 +12,7 @@ import { BatchBuilder } from '#records/builder.ts'
 import { buildControlBatch, type ControlRecord } from '#records/control.ts'
 import { recordsOf } from '#records/records.ts'
 import { NO_FOLD } from '#storage/batch-fold.ts'
+import { DiskWatch } from '#storage/disk-watch.ts'
 import { overwriteFile } from '#storage/files.ts'
 import { Log } from '#storage/log.ts'
 import { LOG_CONFIG_DEFAULT, type LogConfig } from '#storage/log-config.ts'
@@ -26,6 +27,7 @@ import { buildSnapshotInTurns } from './metadata-snapshot.ts'
 import { QuorumHistory } from './quorum-history.ts'
 import { type IncomingSnapshot, type SnapshotFile, Snapshots } from './snapshots.ts'
 
+const PROBE_FILE = '.tidemark-probe-metadata'
 const METADATA_FOLDER = '__cluster_metadata-0'
 
 /** Read and folded in one go: some tens of milliseconds. */
@@ -79,6 +81,7 @@ export class MetadataLog implements LogView {
   readonly #log: Log
   readonly #snapshots: Snapshots
   readonly #cache: SegmentCache
+  readonly #watch: DiskWatch
   /** Whoever cuts the log below its durable offset lowers this before. */
   readonly #synced: SyncedOffset
   readonly #clock: Clock
@@ -92,6 +95,7 @@ export class MetadataLog implements LogView {
     snapshots: Snapshots,
     synced: SyncedOffset,
     cache: SegmentCache,
+    watch: DiskWatch,
     { clock, log: logger }: MetadataLogOptions,
   ) {
     this.#logger = logger
@@ -100,6 +104,7 @@ export class MetadataLog implements LogView {
     this.#snapshots = snapshots
     this.#synced = synced
     this.#cache = cache
+    this.#watch = watch
     this.#clock = clock
   }
 
@@ -124,10 +129,20 @@ export class MetadataLog implements LogView {
       flushMessages: 1,
     }
     const cache = new SegmentCache(clock)
+    const watch = new DiskWatch({
+      disk,
+      clock,
+      log: logger,
+      folder: options.folder,
+      probeFile: PROBE_FILE,
+      consequence: 'this node takes no part in changes of the metadata, and its broker reads them from the leader',
+      changed: () => {},
+    })
     const synced = await SyncedOffset.read(disk, folder)
     let opened: Log | undefined
     const log = await Log.open({
       cache,
+      watch,
       disk,
       clock,
       log: logger,
@@ -154,7 +169,7 @@ export class MetadataLog implements LogView {
       await log.truncateFullyAndStartAt(latest.endOffset)
       await snapshots.keepOnly(latest)
     }
-    return new MetadataLog(folder, log, snapshots, synced, cache, options)
+    return new MetadataLog(folder, log, snapshots, synced, cache, watch, options)
   }
 
   get startOffset(): Offset {
@@ -278,6 +293,11 @@ export class MetadataLog implements LogView {
     return this.#log.failure !== undefined
   }
 
+  /** Appends wait, and nobody knows for how long: a leader hands over by itself (core/raft). */
+  get isHung(): boolean {
+    return this.#watch.failure !== undefined
+  }
+
   appendControl(epoch: Epoch, records: readonly ControlRecord[]): Appended {
     const timestamp = this.#clock.now()
     return this.#append(buildControlBatch({ baseOffset: this.nextOffset, leaderEpoch: epoch, timestamp }, records))
@@ -373,6 +393,7 @@ export class MetadataLog implements LogView {
   }
 
   async close(): Promise<void> {
+    this.#watch.stop()
     try {
       await this.#log.close()
       await this.#synced.keep().catch(() => undefined)

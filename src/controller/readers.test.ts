@@ -10,7 +10,10 @@ import { Readers } from './readers.ts'
 
 const CALLER: Caller = { whenGone: () => () => {} } as unknown as Caller
 
-async function answerOf(log: { isFailing: boolean; durableOffset: number; nextOffset: number }, offset: number) {
+async function answerOf(
+  log: { isFailing: boolean; isHung?: boolean; durableOffset: number; nextOffset: number },
+  offset: number,
+) {
   const quorum = { highWatermark: log.durableOffset, leaderId: 2, epoch: 4 } as Quorum
   const whole = {
     ...log,

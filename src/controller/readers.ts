@@ -104,7 +104,8 @@ export class Readers {
     // A disk that takes no more metadata would keep the broker in a time in which it still leads: it is sent to the leader,
     // and has read further there than this log goes when it comes back. Not before this log has anything: partitions made by
     // what was read elsewhere would lie beside an empty one, with which no node starts again.
-    const isBehind = (this.#log.isFailing && this.#log.durableOffset > 0) || fetch.offset > this.#log.nextOffset
+    const { isFailing, isHung, durableOffset, nextOffset } = this.#log
+    const isBehind = ((isFailing || isHung) && durableOffset > 0) || fetch.offset > nextOffset
     if (isBehind) {
       const errorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER
       return { errorCode, position: { kind: 'valid' }, upTo: 0, highWatermark, leaderId, leaderEpoch }

@@ -2,7 +2,7 @@ import type { Complaints } from '#base/complaints.ts'
 import { KiB, MiB, type Millis, type Offset } from '#base/units.ts'
 import type { Clock, Timer } from '#world/world.ts'
 import type { Segment, SegmentPlace } from './segment.ts'
-import { cureOf, type StorageError, storageError } from './storage-error.ts'
+import { cureOf, HungDiskError, type StorageError, storageError } from './storage-error.ts'
 
 const CURE_AFTER_MS: Millis = 250
 const CURE_AFTER_MS_MAX: Millis = 5_000
@@ -51,10 +51,12 @@ export class Cure {
   /** The disk failed. Of several failures the first is the one that counts. */
   begin(failure: StorageError, ofSync: boolean): void {
     if (ofSync) this.#syncFailed = true
-    if (this.failure !== undefined) return
+    const before = this.failure
+    // Of a disk that hangs everybody hears once, from who watches it; what it says when it answers is news.
+    if (before !== undefined && !(before instanceof HungDiskError)) return
     this.failure = failure
-    this.#complain(failure)
-    this.#plan()
+    if (!(failure instanceof HungDiskError)) this.#complain(failure)
+    if (before === undefined) this.#plan()
   }
 
   #complain({ errno, message }: StorageError): void {

@@ -5,6 +5,7 @@ import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import { type Chance, type Clock, type Disk, type Entry, type Lock, type Logger, WorldError } from '#world/world.ts'
 import { type BootMark, BootMarkFile, readBootMark } from './boot-mark.ts'
 import { takeCleanShutdown, writeCleanShutdown } from './clean-shutdown.ts'
+import { DiskWatch } from './disk-watch.ts'
 import { inParallel } from './files.ts'
 import { LogOffsets, type OpenLog } from './log-offsets.ts'
 import {
@@ -22,6 +23,7 @@ import { WriteTurns } from './write-turns.ts'
 
 /** The more at once, the more share a sync; while clients are served they must not crowd the thread pool. */
 const CLOSE_AT_ONCE = 2048
+const PROBE_FILE = '.tidemark-probe'
 const METADATA_TOPIC = '__cluster_metadata'
 const LOCK_FILE = '.lock'
 const CHECKPOINT_AT_ONCE = 128
@@ -56,6 +58,9 @@ export class LogFolder {
   readonly #foreign: ReadonlySet<string> | undefined
   readonly logs: Map<string, OpenLog>
   readonly turns: WriteTurns
+  readonly watch: DiskWatch
+  /** The disk hangs, or answers again. */
+  hangChanged: () => void = () => {}
   readonly #recoveryPoints: LogOffsets
   readonly #startOffsets: LogOffsets
   readonly #highWatermarks: LogOffsets
@@ -76,6 +81,14 @@ export class LogFolder {
     this.#world = world
     this.turns = new WriteTurns(WRITES_AT_ONCE, world.clock)
     this.complaints = new Complaints(world.clock, world.log)
+    this.watch = new DiskWatch({
+      ...world,
+      folder: path,
+      probeFile: PROBE_FILE,
+      consequence:
+        'refusing writes there with KAFKA_STORAGE_ERROR, and others lead what lies there, where there are others',
+      changed: () => this.#hangChanged(),
+    })
     this.path = path
     this.#lock = lock
     this.cleanBrokerEpoch = cleanBrokerEpoch
@@ -147,6 +160,22 @@ export class LogFolder {
   /** Nothing new is put here, and nothing written down any more. */
   giveUp(): void {
     this.#online = false
+  }
+
+  #hangChanged(): void {
+    const { failure } = this.watch
+    if (failure !== undefined) for (const { log } of this.logs.values()) log.hangs(failure)
+    this.hangChanged()
+  }
+
+  /** Does something short that writes here. */
+  async watched<T>(work: () => Promise<T>): Promise<T> {
+    this.watch.writeBegins()
+    try {
+      return await work()
+    } finally {
+      this.watch.writeEnds()
+    }
   }
 
   /** The broker epoch of the life before, undefined where something that it had written may be missing. */
@@ -245,7 +274,7 @@ export class LogFolder {
 
   /** Writes down what changed, so that the next start is short even without a clean stop. */
   async checkpoint(): Promise<void> {
-    if (!this.online) return
+    if (!this.online || this.watch.failure !== undefined) return
     const changed = [...this.logs.values()].filter(({ log }) => log.hasUnsaved && log.failure === undefined)
     const syncs = new GroupedSyncs(this.#world.disk)
     await inParallel(changed, CHECKPOINT_AT_ONCE, ({ log }) => this.#attempt(() => log.checkpoint(syncs)))
@@ -290,6 +319,7 @@ export class LogFolder {
     this.#ownMark.close()
     // Logs that were not opened since an unclean stop still have to be checked; one that is being opened is closed by nobody.
     const isChecked = [...this.found].every(name => this.wasClosed(name))
+    this.watch.stop()
     let clean = this.online
     const syncs = new GroupedSyncs(this.#world.disk)
     await inParallel([...this.logs.values()], CLOSE_AT_ONCE, async ({ log }) => {
@@ -307,6 +337,7 @@ export class LogFolder {
    */
   async closeUnused(brokerEpoch: number): Promise<void> {
     const foreign = this.#foreign
+    this.watch.stop()
     if (foreign === undefined) return await this.close(brokerEpoch)
     const { disk } = this.#world
     await this.#attempt(async () => {

@@ -34,6 +34,7 @@ export class LogFolders {
   readonly #opener: LogOpener
   #closed = false
   #isRegistered = false
+  #hangChanged: () => void = () => {}
 
   private constructor(options: LogFoldersOptions, { clusterId, folders, failed }: Claimed) {
     this.#options = options
@@ -43,6 +44,12 @@ export class LogFolders {
     this.#cache = new SegmentCache(options.clock, options.limits)
     this.#leaving = new LeavingPartitions(options)
     this.#opener = new LogOpener(options, folders, this.#cache, this.#leaving)
+    for (const folder of folders) {
+      folder.hangChanged = () => {
+        this.#opener.failures++
+        this.#hangChanged()
+      }
+    }
     this.#planCheckpoint()
   }
 
@@ -123,6 +130,16 @@ export class LogFolders {
   /** How often a log began to refuse appends: while it stays the same, those that are well are still well. */
   get failures(): number {
     return this.#opener.failures
+  }
+
+  /** Calls whenever the disk of a folder begins to hang, or answers again. */
+  onHang(changed: () => void): void {
+    this.#hangChanged = changed
+  }
+
+  /** The folders whose disk hangs now. */
+  get hungDirectoryIds(): Uuid[] {
+    return this.#folders.filter(({ watch }) => watch.failure !== undefined).map(folder => folder.directoryId)
   }
 
   /** Open files of segments, for metrics. */

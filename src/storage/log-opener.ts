@@ -119,9 +119,11 @@ export class LogOpener {
   async #open(name: string, wanted: OpenPartition): Promise<OpenedPartition> {
     const { topicId } = wanted
     let home = this.#folders.find(folder => folder.found.has(name))
+    if (home !== undefined) refuseHung(home)
     if (home !== undefined && !(await this.#isOurs(home, name, topicId))) home = undefined
     const fresh = home === undefined
     home ??= this.#placeFor(wanted.directoryId)
+    refuseHung(home)
     // Counts from now on, so that the next one is placed elsewhere.
     home.found.add(name)
     try {
@@ -137,9 +139,11 @@ export class LogOpener {
     const { disk, clock, log } = this.#world
     const folder = `${home.path}/${name}`
     if (fresh) {
-      await home.clear(name)
-      await disk.makeFolder(folder)
-      await writePartitionMetadata(disk, folder, wanted.topicId)
+      await home.watched(async () => {
+        await home.clear(name)
+        await disk.makeFolder(folder)
+        await writePartitionMetadata(disk, folder, wanted.topicId)
+      })
     }
     await this.#damaged.refuse(folder)
     const startOffset = fresh ? 0 : home.startOffset(name)
@@ -159,6 +163,8 @@ export class LogOpener {
       turns: home.turns,
       complaints: home.complaints,
       wasCut: () => home.wasCut(name),
+      watch: home.watch,
+      refusal: () => home.watch.failure,
       syncFailed: () => home.syncFailed(),
       failed: () => {
         this.failures++
@@ -212,7 +218,7 @@ export class LogOpener {
     for (const folder of this.#folders) {
       if (!folder.online) continue
       if (folder.directoryId === directoryId) return folder
-      if (best === undefined || folder.size < best.size) best = folder
+      if (best === undefined || crowdOf(folder) < crowdOf(best)) best = folder
     }
     if (best === undefined) throw new StorageError('EIO', this.#world.paths.join(','), 'all log folders are offline')
     return best
@@ -233,4 +239,14 @@ export class LogOpener {
   close(): void {
     this.#closed = true
   }
+}
+
+/** Who asks comes again. */
+function refuseHung({ watch }: LogFolder): void {
+  if (watch.failure !== undefined) throw watch.failure
+}
+
+/** One that hangs has no place for anybody, unless there is no other. */
+function crowdOf({ size, watch }: LogFolder): number {
+  return watch.failure === undefined ? size : Number.POSITIVE_INFINITY
 }

@@ -3,6 +3,7 @@ import { Complaints } from '#base/complaints.ts'
 import type { Epoch, Millis, Offset } from '#base/units.ts'
 import type { Clock, Disk, Logger, Timer } from '#world/world.ts'
 import type { AbortedTransaction, BatchFold } from './batch-fold.ts'
+import type { DiskWatch } from './disk-watch.ts'
 import { replaceFile } from './files.ts'
 import type { EpochEndOffset, LeaderEpochs } from './leader-epochs.ts'
 import { LEADER_EPOCH_FILE, type Loaded, loadLog } from './load.ts'
@@ -43,6 +44,10 @@ export interface LogOptions {
   readonly complaints?: Complaints
   /** Called when the log was cut, or begins anew, before anything is appended: nothing on the disk may say more of it. */
   readonly wasCut?: (() => Promise<void>) | undefined
+  /** The same: sees that the disk hangs. */
+  readonly watch?: DiskWatch
+  /** Why appends are refused though the log is well: its disk hangs. When that begins, `hangs` is to be called. */
+  readonly refusal?: () => StorageError | undefined
   /** Called when a sync failed: what was written may be gone, though nobody has cut the power. */
   readonly syncFailed?: (() => void) | undefined
   /** From now on appends are refused. */
@@ -83,6 +88,8 @@ export class Log {
         place,
         turns: options.turns ?? new WriteTurns(1),
         wasCut,
+        watch: options.watch,
+        refusal: options.refusal,
         syncFailed,
         failed,
       },
@@ -153,7 +160,12 @@ export class Log {
 
   /** Why appends are refused now. */
   get failure(): StorageError | undefined {
-    return this.#writer.failure
+    return this.#writer.failure ?? this.#options.refusal?.()
+  }
+
+  /** The disk hangs: all that waits for it is refused. What is under way may come back at any time, and never counts. */
+  hangs(failure: StorageError): void {
+    this.#writer.hangs(failure)
   }
 
   get config(): LogConfig {
@@ -442,7 +454,7 @@ export class Log {
     try {
       // What is cut at the same time makes what was about to be written down wrong, and it is not.
       do {
-        if (this.failure !== undefined) throw this.failure
+        if (this.#writer.failure !== undefined) throw this.#writer.failure
         await this.checkpoint(syncs)
       } while (this.hasUnsaved)
     } finally {

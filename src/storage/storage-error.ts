@@ -1,4 +1,4 @@
-import type { Offset } from '#base/units.ts'
+import type { Millis, Offset } from '#base/units.ts'
 import { WorldError } from '#world/world.ts'
 
 /** A disk that failed or is full: KAFKA_STORAGE_ERROR on the wire. The log that throws it cures itself when the disk does. */
@@ -13,6 +13,13 @@ export class StorageError extends Error {
     super(message)
     this.errno = errno
     this.folder = folder
+  }
+}
+
+/** A disk that answers nothing, neither that it has done it nor that it cannot. Nothing is broken, as far as anybody knows. */
+export class HungDiskError extends StorageError {
+  constructor(folder: string, silentMs: Millis) {
+    super('ETIMEDOUT', folder, `${folder}: the disk has answered nothing for ${silentMs / 1000} s`)
   }
 }
 

@@ -5,6 +5,7 @@ import { baseOffset, lastOffset, leaderEpoch, magic, maxTimestamp, sizeInBytes }
 import type { Clock, Disk, Timer } from '#world/world.ts'
 import type { BatchFold } from './batch-fold.ts'
 import { Cure } from './cure.ts'
+import type { DiskWatch } from './disk-watch.ts'
 import { Gather } from './gather.ts'
 import type { LeaderEpochs } from './leader-epochs.ts'
 import { type Loaded, restoreFold } from './load.ts'
@@ -37,6 +38,8 @@ export interface WriterOptions {
   readonly turns: WriteTurns
   /** Called when the log was cut, or begins anew, before anything is appended: nothing on the disk may say more of it. */
   readonly wasCut?: (() => Promise<void>) | undefined
+  readonly watch?: DiskWatch | undefined
+  readonly refusal?: (() => StorageError | undefined) | undefined
   /** Called when a sync failed: what was written may be gone, though nobody has cut the power. */
   readonly syncFailed?: (() => void) | undefined
   /** From now on appends are refused. */
@@ -78,6 +81,8 @@ export class Writer {
   #queue: Gather[] = []
   #drainPlanned = false
   #awaitingSync: Gather[] = []
+  /** Appends wait for a sync, and the watch knows. */
+  #isSyncWatched = false
   #syncing: Promise<void> | undefined
   #syncingNext: Promise<void> | undefined
   /** While the log is being cut there is no sync: it would speak for offsets that come anew. */
@@ -116,7 +121,8 @@ export class Writer {
   }
 
   append(bytes: Buffer, at: number, end: number): Promise<void> {
-    if (this.failure !== undefined) return Promise.reject(this.failure)
+    const refusal = this.failure ?? this.#options.refusal?.()
+    if (refusal !== undefined) return Promise.reject(refusal)
     assert(!this.#closed, 'a closed log takes no appends')
     const first = baseOffset(bytes, at)
     let last = this.nextOffset - 1
@@ -180,7 +186,7 @@ export class Writer {
 
   async #drain(): Promise<void> {
     this.#drainPlanned = false
-    const { turns } = this.#options
+    const { turns, watch } = this.#options
     while (this.#queue.length > 0) {
       const now = this.#writeNow()
       if (now === 'failed') return
@@ -189,6 +195,7 @@ export class Writer {
       if (turn !== undefined) await turn
       // While the turn was waited for, more may have joined, or a failed sync may have refused all.
       const gather = this.#queue.shift()
+      watch?.writeBegins()
       try {
         if (gather?.roll !== undefined) await this.#beginSegment(gather.roll)
         if (gather !== undefined && gather.bytes > 0) {
@@ -200,6 +207,7 @@ export class Writer {
         this.#fail(error, gather)
         return
       } finally {
+        watch?.writeEnds()
         turns.leave()
       }
       if (gather === undefined) return
@@ -249,6 +257,8 @@ export class Writer {
     const mustSync = this.#writtenOffset - this.durableOffset >= flushMessages
     if (mustSync || this.#awaitingSync.length > 0) {
       this.#awaitingSync.push(gather)
+      if (!this.#isSyncWatched) this.#options.watch?.syncBegins()
+      this.#isSyncWatched = true
       this.#sync().catch(ignore)
       return
     }
@@ -311,6 +321,7 @@ export class Writer {
     if (this.#syncing === undefined) {
       this.#syncing = this.#syncOnce(syncs).finally(() => {
         this.#syncing = undefined
+        this.#syncCameBack()
       })
       return this.#syncing
     }
@@ -319,6 +330,13 @@ export class Writer {
       return this.#sync(syncs)
     })
     return this.#syncingNext
+  }
+
+  #syncCameBack(): void {
+    if (!this.#isSyncWatched) return
+    this.#options.watch?.syncEnds()
+    this.#isSyncWatched = this.#awaitingSync.length > 0
+    if (this.#isSyncWatched) this.#options.watch?.syncBegins()
   }
 
   async #syncOnce(syncs: Syncs): Promise<void> {
@@ -357,6 +375,15 @@ export class Writer {
     this.#queue = []
     this.nextOffset = this.endOffset
     for (const gather of refused) gather.reject(failure)
+  }
+
+  /**
+   * The disk hangs: who waits for it is refused, and what is under way counts for nothing when it comes back. A log at rest
+   * has nothing to mend, and goes on as soon as the disk does.
+   */
+  hangs(failure: StorageError): void {
+    if (this.failure !== undefined) return
+    if (this.nextOffset > this.endOffset || this.#awaitingSync.length > 0) this.#fail(failure, undefined)
   }
 
   /** For the cure: takes away what a failure may have left behind the end offset. */

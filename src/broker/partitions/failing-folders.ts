@@ -1,7 +1,7 @@
 import type { Millis } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
-import { isFull } from '#storage/storage-error.ts'
+import { HungDiskError, isFull } from '#storage/storage-error.ts'
 import type { Logger } from '#world/world.ts'
 import type { Partition } from './partition.ts'
 
@@ -14,7 +14,7 @@ const GONE_AFTER_MS: Millis = 3_000
 
 /**
  * Which folders the cluster is told of as offline (KIP-858), so that others lead what lies there: those in which some log
- * has refused writes for long. Not those that are only full, as they can be read and mend themselves when space returns.
+ * has refused writes for long. Not those that are only full or hang: they mend themselves when space returns, or an answer.
  */
 export class FailingFolders {
   readonly #folders: LogFolders
@@ -47,7 +47,7 @@ export class FailingFolders {
     this.#seen = failures
     const failing = new Map<Uuid, Millis>()
     for (const { log } of partitions) {
-      if (log.failure === undefined || isFull(log.failure)) continue
+      if (log.failure === undefined || isFull(log.failure) || log.failure instanceof HungDiskError) continue
       const directory = this.#folders.directoryOf(log)
       if (directory === undefined) continue
       const patienceMs = GONE.has(log.failure.errno) ? GONE_AFTER_MS : GIVEN_UP_AFTER_MS

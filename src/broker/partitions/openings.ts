@@ -38,8 +38,8 @@ export class Openings {
   readonly #room = new ProducerRoom()
   /** By topic id and index: a partition that is tried again may be asked for by the image meanwhile. */
   readonly #opening = new Map<string, Promise<Partition>>()
-  /** Partitions whose folder failed, so that they are offline and not missing; each is tried again by one timer. */
-  readonly #offline = new Map<string, Timer>()
+  /** Partitions whose folder failed, so that they are offline and not missing; each that did is tried again by one timer. */
+  readonly #offline = new Map<string, Timer | undefined>()
 
   readonly #complaints: Complaints
 
@@ -50,6 +50,12 @@ export class Openings {
 
   isOffline(topicId: Uuid, index: number): boolean {
     return this.#offline.has(keyOf(topicId, index))
+  }
+
+  /** One that is being opened, and will be for a while: it is offline until that is done. */
+  waitFor(topicId: Uuid, index: number): void {
+    const key = keyOf(topicId, index)
+    if (this.#opening.has(key) && !this.#offline.has(key)) this.#offline.set(key, undefined)
   }
 
   /** The cluster wants it here no more. */

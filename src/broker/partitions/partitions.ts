@@ -8,7 +8,7 @@ import { isActive } from '#core/metadata/node-image.ts'
 import type { PartitionImage } from '#core/metadata/partition-image.ts'
 import { FramePool } from '#network/frame-pool.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
-import { StorageError } from '#storage/storage-error.ts'
+import { HungDiskError, StorageError } from '#storage/storage-error.ts'
 import type { Clock, Logger, Timer, World } from '#world/world.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ControllerLink } from '../metadata/controller-link.ts'
@@ -133,6 +133,7 @@ export class Partitions {
       around,
       again: (topicId, index) => void this.#settleAgain(topicId, index),
     })
+    options.folders.onHang(() => this.#hangChanged())
   }
 
   *all(): Generator<Partition> {
@@ -249,23 +250,53 @@ export class Partitions {
     }
   }
 
+  #hangChanged(): void {
+    if (this.#stopped) return
+    for (const partition of this.all()) {
+      const { failure } = partition.log
+      // What is under way there is not given back before the disk answers, and counts for nothing then.
+      if (failure instanceof HungDiskError) partition.logSettled(failure)
+    }
+    this.#handOver()
+    const { image, folders, nodeId } = this.#options
+    if (folders.hungDirectoryIds.length === 0) return
+    for (const topic of image().topics.values()) {
+      for (const [index, { replicas }] of topic.partitions.entries()) {
+        if (replicas.includes(nodeId)) this.#unopened(topic, index)
+      }
+    }
+  }
+
+  /** A log that cannot be made or opened because the disk hangs is no reason to wait for it: others lead, or go on without. */
+  #unopened({ id, partitions }: TopicImage, index: number): void {
+    const wanted = partitions[index]
+    if (!this.#isKnown() || wanted === undefined || this.#topics.get(id)?.partitions[index] !== undefined) return
+    if (this.#options.folders.hungDirectoryIds.length === 0) return
+    this.#openings.waitFor(id, index)
+    this.#directories.reportUnopened(id, index, wanted)
+  }
+
   /** Directories that the cluster is to take for offline. */
   offlineDirectories(): readonly Uuid[] {
     const { offline, isNews } = this.#directories.lookForFailing(this.all())
     if (isNews) this.#settleAll()
-    for (const partition of this.#directories.lookForFull(this.all())) {
+    this.#handOver()
+    return offline
+  }
+
+  #handOver(): void {
+    for (const partition of this.#directories.lookForLost(this.all())) {
       const { topicId, index } = partition
       const wanted = this.#options.image().partition(topicId, index)
       const terms = this.#topics.get(topicId)?.terms
       if (wanted !== undefined && terms !== undefined) this.#become(partition, wanted, terms)
     }
-    return offline
   }
 
   /** Deletes what is too old or too much, in every log. */
   async retain(): Promise<void> {
     for (const partition of [...this.all()]) {
-      if (partition.gone) continue
+      if (partition.gone || partition.log.failure instanceof HungDiskError) continue
       const before = partition.log.startOffset
       try {
         await partition.log.retain(this.#clock.now(), partition.highWatermark)
@@ -334,6 +365,7 @@ export class Partitions {
     if (this.#stopped || topic === undefined || this.#settleOpen(topic, index)) return
     const hosted = this.#hosted(topic)
     const partition = await this.#openings.open(hosted, index)
+    if (partition === undefined) this.#unopened(topic, index)
     if (partition === undefined || this.#stopped || partition.gone || hosted.partitions[index] === partition) return
     // The cluster may have gone on while the log was opened.
     const wanted = this.#options.image().partition(id, index)

@@ -95,7 +95,7 @@ test('a replica whose disk is full takes no part until there is space, and is th
   const { clock, directories, folders, log, partition, told, turn } = rig()
   log.failure = FULL
   folders.failures++
-  const look = () => directories.lookForFull([partition])
+  const look = () => directories.lookForLost([partition])
   assert.deepEqual(look(), [])
   assert.ok(directories.mayTakePart(partition))
   clock.advance(15_000)

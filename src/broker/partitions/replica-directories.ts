@@ -9,7 +9,7 @@ import {
 import type { LogFolders } from '#storage/log-folders.ts'
 import { DirectoryReports, type DirectoryReportsOptions } from './directory-reports.ts'
 import { FailingFolders } from './failing-folders.ts'
-import { FullLogs } from './full-logs.ts'
+import { LostReplicas } from './lost-replicas.ts'
 import type { Partition } from './partition.ts'
 
 export interface ReplicaDirectoriesOptions extends DirectoryReportsOptions {
@@ -22,13 +22,13 @@ const METADATA_VERSION_DIRECTORIES = 17
 
 /**
  * The disks below this broker's replicas, as the cluster has to know of them (KIP-858): where each replica lies, which
- * folders are given up, and which replicas others do without while their disk is full.
+ * folders are given up, and which replicas others do without while their disk is full, or hangs.
  */
 export class ReplicaDirectories {
   readonly #options: ReplicaDirectoriesOptions
   readonly #reports: DirectoryReports
   readonly #failing: FailingFolders
-  readonly #full: FullLogs
+  readonly #lost: LostReplicas
   /** Failures of logs that were looked at. */
   #failuresSeen = 0
 
@@ -37,19 +37,19 @@ export class ReplicaDirectories {
     this.#options = options
     this.#reports = new DirectoryReports(options)
     this.#failing = new FailingFolders(folders, log)
-    this.#full = new FullLogs(log)
+    this.#lost = new LostReplicas(log)
   }
 
   /** One that cannot write takes no part: as a follower that stays where it is it would hold up all others. */
   mayTakePart(partition: Partition): boolean {
-    return !this.#failing.hasGivenUp(partition) && !this.#full.isHandedOver(partition)
+    return !this.#failing.hasGivenUp(partition) && !this.#lost.isHandedOver(partition)
   }
 
   /** Says where a replica lies, when the cluster thinks otherwise. */
   report(partition: Partition, wanted: PartitionImage): void {
     const { topicId, index, log } = partition
     const { nodeId, folders } = this.#options
-    if (!this.#isKnownOf || this.#full.isHandedOver(partition)) return
+    if (!this.#isKnownOf || this.#lost.isHandedOver(partition)) return
     const directory = folders.directoryOf(log)
     const known = wanted.directories[wanted.replicas.indexOf(nodeId)]
     if (directory === undefined || known === directory) return
@@ -67,13 +67,24 @@ export class ReplicaDirectories {
     return { offline, isNews: offline.length > before }
   }
 
-  /** Tells of the replicas that cannot write because their disk is full. Returns those that take part again. */
-  lookForFull(partitions: Iterable<Partition>): readonly Partition[] {
+  /** A replica whose log cannot be opened in a folder that hangs. Who alone is in sync stays: nobody can stand in for it. */
+  reportUnopened(topicId: Uuid, index: number, { directories, replicas, isr }: PartitionImage): void {
+    const { nodeId, folders } = this.#options
+    const { hungDirectoryIds: hung, directoryIds } = folders
+    const directory = directories[replicas.indexOf(nodeId)]
+    const isElsewhere = directory !== undefined && !hung.includes(directory) && directoryIds.includes(directory)
+    const isNeeded = isr.every(replica => replica === nodeId)
+    if (!this.#isKnownOf || isElsewhere || isNeeded || directory === LOST_DIRECTORY) return
+    this.#reports.report(topicId, index, LOST_DIRECTORY)
+  }
+
+  /** Tells of the replicas that cannot write for now. Returns those that take part again. */
+  lookForLost(partitions: Iterable<Partition>): readonly Partition[] {
     const { folders, clock } = this.#options
     const isNews = folders.failures !== this.#failuresSeen
     this.#failuresSeen = folders.failures
-    if ((!isNews && this.#full.isIdle) || !this.#isKnownOf) return []
-    const { lost, back } = this.#full.look(partitions, clock.monotonic())
+    if ((!isNews && this.#lost.isIdle) || !this.#isKnownOf) return []
+    const { lost, back } = this.#lost.look(partitions, clock.monotonic())
     for (const { topicId, index } of lost) this.#reports.report(topicId, index, LOST_DIRECTORY)
     for (const { topicId, index, log } of back) {
       const directory = folders.directoryOf(log)

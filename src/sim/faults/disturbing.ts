@@ -80,9 +80,11 @@ export class Disturbing {
       const { node, up } = random.pick(this.#members)
       if (this.#scene.calm || !up) continue
       node.trace('disk', 0, 0, breakDisk(node.disk, random))
-      // A disk that hangs for longer is a dead one to all who ask.
-      const longMs = node.disk.faults.hangs ? 3000 : 30_000
-      await this.#scene.simulation.wait(random.between(1, random.chance(0.2) ? longMs : 3000))
+      const { hangs } = node.disk.faults
+      // Who asks a disk that hangs gets no answer: for as long as a client waits for one at most.
+      const longMs = hangs ? 20_000 : 30_000
+      await this.#scene.simulation.wait(random.between(1, random.chance(hangs ? 0.5 : 0.2) ? longMs : 3000))
+      if (hangs && random.chance(0.3)) node.disk.unhang('fail')
       healDisk(node.disk)
     }
   }

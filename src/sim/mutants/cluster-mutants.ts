@@ -8,6 +8,7 @@ import { InSyncReplicas } from '#core/partition/in-sync-replicas.ts'
 import { PartitionLeader } from '#core/partition/leader.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
 import { Leader } from '#core/raft/leader.ts'
+import { DiskWatch } from '#storage/disk-watch.ts'
 import { Log } from '#storage/log.ts'
 import { FakeDisk } from '#world/fake/fake-disk.ts'
 import { all, replace, replaceGetter } from './replace.ts'
@@ -213,6 +214,8 @@ export const CLUSTER_MUTANTS: Readonly<Record<string, () => () => void>> = {
           if (!this.leads || assignment.leader === this.leaderId) original.call(this, assignment, terms)
         },
     ),
+  /** Nobody sees that a disk hangs. */
+  'hang-unnoticed': () => replaceGetter(DiskWatch.prototype, 'failure', () => undefined),
   /** Nobody looks whether a broker whose connection breaks is dead. */
   'crash-unnoticed': () =>
     all(

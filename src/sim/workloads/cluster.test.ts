@@ -50,6 +50,7 @@ const CAUGHT: Record<string, readonly [seed: number, says: RegExp]> = {
   'commit-early': [18, /was committed|both own/],
   'follower-shows-all': [6, /takes all below|is read where|was acknowledged/],
   'leader-never-resigns': [1, /out of sync|acks=all/],
+  'hang-unnoticed': [1, /take no acks=all write .* after the disk of/],
   'crash-unnoticed': [1, /take no acks=all write/],
 }
 /** Every broken build is found within so many seeds. */

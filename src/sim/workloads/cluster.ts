@@ -31,6 +31,8 @@ const FAILOVER_MS_MAX: Millis = 3000
 const SILENCE_MS_MAX: Millis = 8000
 /** A client that waits no longer for one who is silent. */
 const IMPATIENT = { connectTimeoutMs: 500, requestTimeoutMs: 1000 }
+/** When the disk of one hangs it may be the active controller's: another one is elected, and then told of all. */
+const HANG_MS_MAX: Millis = 20_000
 const LOOKS_EVERY_MS: Millis = 20
 
 /**
@@ -263,6 +265,8 @@ class Play implements Scene, Serving {
     await this.#allInSync()
     await this.#oneDies()
     await this.#allInSync()
+    await this.#oneHangs()
+    await this.#allInSync()
     this.over = true
     const image = this.#members.find(({ running }) => running?.broker !== undefined)?.running?.broker?.metadata.image
     await Promise.all(this.#members.map(member => member.end('stop')))
@@ -303,16 +307,8 @@ class Play implements Scene, Serving {
     const client = await dial(this, this.#observer, random, IMPATIENT)
     const member = random.pick(this.#members)
     const how = random.pick<Death>(['crash', 'stop', 'power-cut'])
-    const { image } =
-      this.#members.find(({ running }) => running?.broker !== undefined)?.running?.broker?.metadata ?? {}
-    const voters = this.#members.flatMap(({ running }) => running?.controller?.voters ?? []).map(({ id }) => id)
-    const left = new Set(voters)
-    left.delete(member.id)
-    const hasMajority = left.size > new Set(voters).size / 2
-    const topics = this.topics.filter(({ name }) => {
-      const partitions = image?.topicByName(name)?.partitions ?? []
-      return partitions.every(({ replicas }) => replicas.length > 2 || !replicas.includes(member.id))
-    })
+    const hasMajority = this.#hasMajorityWithout(member)
+    const topics = this.#enduring(member)
     if (how === 'power-cut') this.#lossy = member
     const ending = member.end(how)
     if (hasMajority) {
@@ -323,6 +319,37 @@ class Play implements Scene, Serving {
     client.close()
     await member.start()
     if (how === 'power-cut') await this.#whenInSync(member)
+  }
+
+  /** In a healthy cluster the disk of one node hangs: whatever has enough replicas without it is written to again. */
+  async #oneHangs(): Promise<void> {
+    const random = this.#random.fork()
+    const client = await dial(this, this.#observer, random, IMPATIENT)
+    const member = random.pick(this.#members)
+    const topics = this.#enduring(member)
+    member.node.disk.faults.hangs = true
+    if (this.#hasMajorityWithout(member)) {
+      await this.#touchWith(client, topics, HANG_MS_MAX, `after the disk of ${member.node.name} hung`, '')
+      await this.simulation.wait(random.between(1, 20_000))
+    }
+    member.node.disk.unhang(random.chance(0.3) ? 'fail' : 'go-on')
+    client.close()
+  }
+
+  #hasMajorityWithout({ id }: Member): boolean {
+    const voters = this.#members.flatMap(({ running }) => running?.controller?.voters ?? []).map(voter => voter.id)
+    const all = new Set(voters)
+    return all.size - (all.has(id) ? 1 : 0) > all.size / 2
+  }
+
+  /** The topics that have enough replicas without a node. */
+  #enduring({ id }: Member): readonly SceneTopic[] {
+    const { image } =
+      this.#members.find(({ running }) => running?.broker !== undefined)?.running?.broker?.metadata ?? {}
+    return this.topics.filter(({ name }) => {
+      const partitions = image?.topicByName(name)?.partitions ?? []
+      return partitions.every(({ replicas }) => replicas.length > 2 || !replicas.includes(id))
+    })
   }
 
   async #allInSync(): Promise<void> {

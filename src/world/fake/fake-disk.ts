@@ -53,7 +53,7 @@ export interface DiskHost {
 }
 
 /**
- * A disk in memory, which may: take its time, and so reorder what was not awaited; fail with EIO; be full; hang. When the
+ * A disk in memory, which may: take its time, and so reorder what was not awaited; fail with EIO; be full; hang, and go on or fail after that. When the
  * process dies, what was under way happened, in part, or not at all, and what had returned stays. When the power is cut,
  * files keep what was synced and any or none of the sectors written since, names what was synced and a prefix of the changes
  * since. A disk that is replaced is empty. It never changes what was synced, never tears a name, never lies unless told to.
@@ -63,7 +63,7 @@ export class FakeDisk {
   readonly #host: DiskHost
   #names = new Names()
   readonly #underWay = new Set<Operation>()
-  readonly #stuck: (() => void)[] = []
+  readonly #stuck: ((fails: boolean) => void)[] = []
   #locks = new Set<string>()
   #life = 0
   #boots = 0
@@ -223,10 +223,10 @@ export class FakeDisk {
     this.#life++
   }
 
-  /** Lets go of what hangs. */
-  unhang(): void {
+  /** Lets go of what hangs: it goes on, or writes and syncs fail at last. */
+  unhang(how: 'go-on' | 'fail' = 'go-on'): void {
     this.faults.hangs = false
-    for (const go of this.#stuck.splice(0)) go()
+    for (const go of this.#stuck.splice(0)) go(how === 'fail')
   }
 
   #change(event: string, path: string, change: () => void): Promise<void> {
@@ -247,7 +247,7 @@ export class FakeDisk {
     const life = this.#life
     return new Promise((resolve, reject) => {
       this.#underWay.add(operation)
-      const go = (): void => {
+      const go = (failsNow: boolean): void => {
         if (life !== this.#life) return
         if (this.faults.hangs) {
           this.#stuck.push(go)
@@ -255,7 +255,7 @@ export class FakeDisk {
         }
         this.#underWay.delete(operation)
         const { event, path, size } = operation
-        if (fails > 0 && random.chance(fails)) {
+        if ((failsNow && failed !== undefined) || (fails > 0 && random.chance(fails))) {
           this.#host.trace(event, size, -1, `${path} EIO`)
           failed?.()
           reject(new WorldError('EIO', `${event} ${path}: the disk fails`))
@@ -270,7 +270,7 @@ export class FakeDisk {
           reject(error)
         }
       }
-      this.#host.after(random.between(from, to), go)
+      this.#host.after(random.between(from, to), () => go(false))
     })
   }
 

@@ -92,7 +92,7 @@ async function read(
 ): Promise<void> {
   const ends = options.follow === true ? undefined : await endOffsets(client, topic)
   let left = options.max ?? Number.POSITIVE_INFINITY
-  let quietSince = Date.now()
+  let quietSince = performance.now()
   while (left > 0 && !stop.aborted) {
     const records = await consumer.poll(250)
     for (const record of records) {
@@ -104,8 +104,8 @@ async function read(
       show(record)
       left--
     }
-    if (records.length > 0) quietSince = Date.now()
-    if (ends !== undefined && caughtUp(consumer, ends, options, Date.now() - quietSince)) return
+    if (records.length > 0) quietSince = performance.now()
+    if (ends !== undefined && caughtUp(consumer, ends, options, performance.now() - quietSince)) return
   }
 }
 

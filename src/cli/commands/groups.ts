@@ -225,9 +225,9 @@ async function firstTimes(client: Client, places: readonly CommittedOffset[]): P
   const { Consumer } = await import('#client/consumer.ts')
   const consumer = new Consumer(client, { offsetReset: 'earliest', partitionBytesMax: 1, maxWaitMs: 100 })
   const times = new Map<string, number>()
-  const until = Date.now() + 3000
+  const until = performance.now() + 3000
   let left = [...places]
-  while (left.length > 0 && Date.now() < until) {
+  while (left.length > 0 && performance.now() < until) {
     consumer.assign(left.map(({ topic, partition, offset }) => ({ topic, partition, from: offset })))
     for (const record of await consumer.poll(500)) {
       if (!times.has(keyOf(record))) times.set(keyOf(record), record.timestamp)

@@ -234,13 +234,14 @@ export class Broker {
     readonly finalized: ReadonlyMap<string, number>
     readonly epoch: number
   } {
-    const { image } = this.metadata
+    const { image, kraftVersion } = this.metadata
     // A folder from Kafka may have features finalized that this release lacks; clients must not rely on them.
     const finalized = new Map<string, number>()
     for (const [name, level] of image.features) {
       const known = Math.min(level, SUPPORTED_FEATURES.get(name)?.max ?? 0)
       if (known > 0) finalized.set(name, known)
     }
+    if (kraftVersion > 0) finalized.set('kraft.version', kraftVersion)
     return { supported: SUPPORTED_FEATURES, finalized, epoch: image.offset }
   }
 

@@ -1,50 +1,8 @@
-import { ByteReader, DecodeError } from '#base/bytes.ts'
 import type { Millis, NodeId } from '#base/units.ts'
 import { KRAFT_VERSIONS, type Voter } from '#core/raft/quorum.ts'
-import { decode, encodeToBuffer } from '#protocol/codec.ts'
+import { encodeToBuffer } from '#protocol/codec.ts'
 import * as schemas from '#protocol/records/control-records.ts'
-import { type ControlRecord, controlTypeOf } from '#records/control.ts'
-import type { LogRecord } from '#records/records.ts'
-
-/** What raft's own records say beside the metadata: who votes. */
-export type QuorumRecord =
-  | { readonly type: 'leaderChange'; readonly voterIds: readonly NodeId[] }
-  | { readonly type: 'kraftVersion'; readonly level: number }
-  | { readonly type: 'kraftVoters'; readonly voters: readonly Voter[] }
-
-/** Undefined for control records that say nothing about the quorum. */
-export function decodeQuorumRecord({ key, value }: LogRecord): QuorumRecord | undefined {
-  const type = controlTypeOf(key)
-  if (value === null) return undefined
-  const reader = new ByteReader(value)
-  switch (type) {
-    case 'leaderChange': {
-      const version = value.length >= 2 ? value.readInt16BE(0) : 0
-      const { voters } = decode(schemas.LeaderChangeMessage, Math.min(version, 1), reader)
-      return { type, voterIds: voters.map(voter => voter.voterId) }
-    }
-    case 'kraftVersion':
-      return { type, level: decode(schemas.KRaftVersionRecord, 0, reader).kRaftVersion }
-    case 'kraftVoters': {
-      const { voters } = decode(schemas.VotersRecord, 0, reader)
-      if (voters.length === 0) throw new DecodeError('a quorum without voters')
-      return {
-        type,
-        voters: voters.map(voter => ({
-          id: voter.voterId,
-          directoryId: voter.voterDirectoryId,
-          endpoints: voter.endpoints.map(({ name, host, port }) => ({ name, host, port })),
-          kraftVersion: {
-            min: voter.kRaftVersionFeature.minSupportedVersion,
-            max: voter.kRaftVersionFeature.maxSupportedVersion,
-          },
-        })),
-      }
-    }
-    default:
-      return undefined
-  }
-}
+import type { ControlRecord } from '#records/control.ts'
 
 /** The first record of each epoch. Version 0, as Kafka 4.3 writes it with either kraft.version. */
 export function leaderChangeRecord(

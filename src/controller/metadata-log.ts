@@ -7,10 +7,10 @@ import { encodeMetadataRecord, type MetadataRecord } from '#core/metadata/record
 import { isWholeSnapshot } from '#core/metadata/whole-snapshot.ts'
 import type { LogView, SnapshotId } from '#core/raft/log-view.ts'
 import type { Voter } from '#core/raft/quorum.ts'
-import { batchesOf, isControl, lastOffset, maxTimestamp } from '#records/batch.ts'
+import { quorumRecordsOf } from '#core/raft/quorum-record.ts'
+import { batchesOf, lastOffset, maxTimestamp } from '#records/batch.ts'
 import { BatchBuilder } from '#records/builder.ts'
 import { buildControlBatch, type ControlRecord } from '#records/control.ts'
-import { recordsOf } from '#records/records.ts'
 import { NO_FOLD } from '#storage/batch-fold.ts'
 import { DiskWatch } from '#storage/disk-watch.ts'
 import { overwriteFile } from '#storage/files.ts'
@@ -21,7 +21,6 @@ import { SegmentCache } from '#storage/segment-cache.ts'
 import { DamagedLogError, StorageError } from '#storage/storage-error.ts'
 import { SyncedOffset } from '#storage/synced-offset.ts'
 import type { Clock, Disk, Logger } from '#world/world.ts'
-import { decodeQuorumRecord } from './control-records.ts'
 import { damagedAt, refuseLost, shortened } from './lost-metadata.ts'
 import { buildSnapshotInTurns } from './metadata-snapshot.ts'
 import { QuorumHistory } from './quorum-history.ts'
@@ -407,9 +406,5 @@ export class MetadataLog implements LogView {
 
 /** Notes what the records of one batch say of the quorum, in their place or, of a snapshot's, all in one. */
 export function noteQuorum(history: QuorumHistory, bytes: Buffer, at: number, place?: Offset): void {
-  if (!isControl(bytes, at)) return
-  for (const record of recordsOf(bytes, at)) {
-    const quorum = decodeQuorumRecord(record)
-    if (quorum !== undefined) history.note(quorum, place ?? record.offset)
-  }
+  for (const { offset, record } of quorumRecordsOf(bytes, at)) history.note(record, place ?? offset)
 }

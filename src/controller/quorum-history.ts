@@ -1,6 +1,6 @@
 import type { NodeId, Offset } from '#base/units.ts'
 import type { Voter } from '#core/raft/quorum.ts'
-import type { QuorumRecord } from './control-records.ts'
+import type { QuorumRecord } from '#core/raft/quorum-record.ts'
 
 /** Voters as a record names them. */
 export interface VotersAt {

@@ -216,6 +216,15 @@ test('three commands make a quorum of three, which outlives the death of its lea
   await until('all vote', async () => (await quorumAt(port)).voters.length === 3)
   assert.deepEqual((await quorumAt(port + 2)).voters, [1, 2, 3])
   assert.deepEqual(await brokersAt(port + 2), [1, 2, 3])
+  // Brokers and controllers say the same of the cluster's features, also of the one that is raft's own.
+  const features = (at: number) =>
+    asking(at, async channel => {
+      const about = { clientSoftwareName: 'test', clientSoftwareVersion: '1' }
+      const { finalizedFeatures } = await channel.ask(API.ApiVersions, about)
+      return finalizedFeatures.map(({ name, maxVersionLevel }) => `${name} ${maxVersionLevel}`).sort()
+    })
+  assert.ok((await features(port)).includes('kraft.version 1'))
+  assert.deepEqual(await features(port + 2), await features(port + 1))
   const { leader } = await quorumAt(port)
   const nodes = [one, ...others]
   nodes[leader - 1]?.child.kill('SIGKILL')

@@ -2,6 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { type MetadataRecord, metadataRecord } from '#core/metadata/record.ts'
+import { encodeToBuffer } from '#protocol/codec.ts'
+import { KRaftVersionRecord } from '#protocol/records/control-records.ts'
+import { buildControlBatch, type ControlRecord } from '#records/control.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 import { Deadlines } from '../deadlines.ts'
 import { MetadataFollower } from './follower.ts'
@@ -170,6 +173,32 @@ followerTest(
     assert.deepEqual(rig.topics, ['a', 'b'])
   },
 )
+
+followerTest('kraft.version is known from the log, or from a snapshot, once it is committed', async rig => {
+  const version = (kRaftVersion: number): ControlRecord => {
+    return { type: 'kraftVersion', value: encodeToBuffer(KRaftVersionRecord, 0, { version: 0, kRaftVersion }) }
+  }
+  rig.append([rig.topic('a')])
+  rig.appendControl([version(1)], false)
+  await rig.simulation.wait(1000)
+  assert.equal(rig.follower.kraftVersion, 0)
+  rig.highWatermark = rig.nextOffset
+  rig.append([rig.topic('b')])
+  await rig.simulation.wait(1000)
+  assert.equal(rig.follower.kraftVersion, 1)
+  const of = { baseOffset: 0, leaderEpoch: 3, timestamp: 0 }
+  for (const [endOffset, records, level] of [
+    [10, [], 0],
+    [20, [version(1)], 1],
+  ] as const) {
+    const control = records.length === 0 ? [] : [buildControlBatch(of, records)]
+    rig.snapshot = { endOffset, bytes: Buffer.concat([...control, snapshotOf([rig.topic('c')])]) }
+    rig.nextOffset = endOffset
+    rig.append([rig.topic('d')])
+    await rig.simulation.wait(2000)
+    assert.equal(rig.follower.kraftVersion, level)
+  }
+})
 
 followerTest('nobody waits for ever for a follower that stops', async rig => {
   const never = rig.follower.when(() => false)

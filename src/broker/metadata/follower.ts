@@ -6,6 +6,7 @@ import { foldBatch } from '#core/metadata/fold.ts'
 import { MetadataImage } from '#core/metadata/image.ts'
 import { CLUSTER_METADATA_TOPIC } from '#core/metadata/topic-name.ts'
 import { isWholeSnapshot } from '#core/metadata/whole-snapshot.ts'
+import { quorumRecordsOf } from '#core/raft/quorum-record.ts'
 import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
@@ -53,6 +54,7 @@ export class MetadataFollower {
   /** Of the last record that is in the image; a fetch from the start says 0, as Kafka's own observers do. */
   #lastEpoch: Epoch = 0
   #leaderEpoch: Epoch = 0
+  #kraftVersion = 0
   #graceMs = FETCH_GRACE_MS
   #stopped = false
   #complainedAt: Offset = -1
@@ -70,6 +72,11 @@ export class MetadataFollower {
   /** The offset up to which the broker lives in the cluster's present. */
   get appliedOffset(): Offset {
     return this.#appliedOffset
+  }
+
+  /** Which of the features is raft's own and no record of the metadata: 1 where voters are records (KIP-853). */
+  get kraftVersion(): number {
+    return this.#kraftVersion
   }
 
   start(): void {
@@ -214,10 +221,17 @@ export class MetadataFollower {
       const wrong = checkBatch(records, at, records.length) ?? checkCrc(records, at)
       if (wrong !== undefined) throw new DecodeError(wrong.message)
       foldBatch(this.#image, records, at, { from: this.#fetchOffset })
+      this.#noteQuorum(records, at)
       this.#fetchOffset = lastOffset(records, at) + 1
       this.#lastEpoch = leaderEpoch(records, at)
     }
     await this.#act()
+  }
+
+  #noteQuorum(bytes: Buffer, at: number): void {
+    for (const { record } of quorumRecordsOf(bytes, at)) {
+      if (record.type === 'kraftVersion') this.#kraftVersion = record.level
+    }
   }
 
   /** The broker acts on what changed before anybody is told that it did. */
@@ -292,7 +306,11 @@ export class MetadataFollower {
       return
     }
     const image = new MetadataImage({ deltas: true })
-    for (const at of batchesOf(snapshot)) foldBatch(image, snapshot, at, { offset: endOffset - 1 })
+    this.#kraftVersion = 0
+    for (const at of batchesOf(snapshot)) {
+      foldBatch(image, snapshot, at, { offset: endOffset - 1 })
+      this.#noteQuorum(snapshot, at)
+    }
     image.replaces(this.#image)
     this.#image = image
     this.#fetchOffset = endOffset

@@ -10,7 +10,7 @@ import { encodeToBuffer } from '#protocol/codec.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import { SnapshotFooterRecord } from '#protocol/records/control-records.ts'
 import { BatchBuilder } from '#records/builder.ts'
-import { buildControlBatch } from '#records/control.ts'
+import { buildControlBatch, type ControlRecord } from '#records/control.ts'
 import type { World } from '#world/world.ts'
 import { ControllerLink } from '../controller-link.ts'
 import { Controllers } from '../controllers.ts'
@@ -59,8 +59,18 @@ export class ControllerDouble {
 
   /** One batch of records, committed unless the test says otherwise. */
   append(records: readonly MetadataRecord[], committed = true): void {
-    this.#log.push({ baseOffset: this.nextOffset, bytes: batchOf(records, this.nextOffset) })
-    this.nextOffset += records.length
+    this.#add(batchOf(records, this.nextOffset), records.length, committed)
+  }
+
+  /** One batch of raft's own records. */
+  appendControl(records: readonly ControlRecord[], committed = true): void {
+    const of = { baseOffset: this.nextOffset, leaderEpoch: LEADER_EPOCH, timestamp: 0 }
+    this.#add(buildControlBatch(of, records), records.length, committed)
+  }
+
+  #add(bytes: Buffer, count: number, committed: boolean): void {
+    this.#log.push({ baseOffset: this.nextOffset, bytes })
+    this.nextOffset += count
     if (committed) this.highWatermark = this.nextOffset
   }
 

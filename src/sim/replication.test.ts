@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { alterConfigs } from '#client/admin/configs.ts'
 import { electLeaders } from '#client/admin/elections.ts'
 import { commitOffsets, fetchOffsets } from '#client/admin/groups.ts'
 import { listOffsets } from '#client/admin/offsets.ts'
@@ -309,6 +310,88 @@ test('a consumer is sent to the replica in its rack, and reads there what is com
     assert.ok(((await waiting)?.records?.length ?? 0) > 0)
     assert.ok(cluster.simulation.schedule.now - from < 100_000, 'a follower hears of the watermark at once')
     await producer.close()
+    client.close()
+  })
+})
+
+test('who led before says who leads now and where it is, to producers and consumers (KIP-951)', async () => {
+  const cluster = new Cluster(12)
+  await cluster.run(async () => {
+    const client = await started(cluster)
+    await createTopic(client, { name: 't', assignments: [[1, 2, 3]] })
+    await createTopic(client, { name: 'other', assignments: [[2, 3]] })
+    const { id } = await describeTopic(client, 't')
+    await alterReassignments(client, [{ topic: 't', partition: 0, replicas: [3, 1, 2] }])
+    await electLeaders(client, 'preferred', [{ topic: 't', partition: 0 }])
+    await until(cluster, 'another leads', async () => (await partitionOf(client, 't')).leader === 3)
+    const led = await partitionOf(client, 't')
+    const currentLeader = { leaderId: 3, leaderEpoch: led.leaderEpoch }
+    const nodeEndpoints = [{ nodeId: 3, host: 'b3', port: 9092, rack: null }]
+    const channel = await client.channel(1)
+    const batch = new BatchBuilder({})
+    batch.append(1, null, Buffer.from('v'))
+    const produced = await channel.ask(API.Produce, {
+      acks: -1,
+      timeoutMs: 1000,
+      topicData: [{ topicId: id, partitionData: [{ index: 0, records: batch.build() }] }],
+    })
+    const [refused] = produced.responses[0]?.partitionResponses ?? []
+    assert.deepEqual(
+      [refused?.errorCode, refused?.currentLeader, produced.nodeEndpoints],
+      [ErrorCode.NOT_LEADER_OR_FOLLOWER, currentLeader, nodeEndpoints],
+    )
+    const fetch = async (from: number, topicId: string, currentLeaderEpoch: number) => {
+      const partitions = [{ partition: 0, fetchOffset: 0, partitionMaxBytes: 1000, currentLeaderEpoch }]
+      const asked = { maxWaitMs: 0, minBytes: 0, maxBytes: 1000, topics: [{ topicId, partitions }] }
+      const { responses, nodeEndpoints: where } = await (await client.channel(from)).ask(API.Fetch, asked)
+      const [answered] = responses[0]?.partitions ?? []
+      return [answered?.errorCode, answered?.currentLeader, where]
+    }
+    const before = led.leaderEpoch - 1
+    assert.deepEqual(await fetch(1, id, before), [ErrorCode.FENCED_LEADER_EPOCH, currentLeader, nodeEndpoints])
+    // Also who has no replica of it knows.
+    const { id: other } = await describeTopic(client, 'other')
+    const at = [{ nodeId: 2, host: 'b2', port: 9092, rack: null }]
+    assert.deepEqual(await fetch(1, other, 0), [
+      ErrorCode.NOT_LEADER_OR_FOLLOWER,
+      { leaderId: 2, leaderEpoch: (await partitionOf(client, 'other')).leaderEpoch },
+      at,
+    ])
+    client.close()
+  })
+})
+
+test('a copy takes no more than its throttle lets it, at the leader and at the follower each by itself (KIP-73)', async () => {
+  const cluster = new Cluster(13)
+  await cluster.run(async () => {
+    await cluster.start('c9')
+    for (const name of BROKERS) await cluster.start(name, ['replica.fetch.max.bytes=20000'])
+    const client = await cluster.client()
+    const throttled = async (ends: readonly string[]) => {
+      const name = ends.join('-') || 'none'
+      const configs = Object.fromEntries(ends.map(end => [`${end}.replication.throttled.replicas`, '*']))
+      await createTopic(client, { name, assignments: [[1]], configs })
+      const producer = new Producer(client)
+      const value = Buffer.alloc(10_000)
+      await Promise.all(Array.from({ length: 50 }, () => producer.send(name, [{ value, partition: 0 }])))
+      await producer.close()
+      const from = cluster.simulation.schedule.now
+      await alterReassignments(client, [{ topic: name, partition: 0, replicas: [2] }])
+      await until(cluster, 'it moved', async () => (await isrOf(client, name)).join() === '2')
+      return (cluster.simulation.schedule.now - from) / 1e6
+    }
+    const rates = (['leader', 'follower'] as const).map(end => `${end}.replication.throttled.rate`)
+    await alterConfigs(
+      client,
+      { type: 'broker', name: '' },
+      rates.map(name => ({ name, op: 'set' as const, value: '50000' })),
+    )
+    // 500 KB at 50 KB/s, of which a second's worth and the last fetch go at once.
+    for (const end of ['leader', 'follower']) {
+      const seconds = await throttled([end])
+      assert.ok(seconds > 7 && seconds < 12, `${end}: ${seconds} s`)
+    }
+    assert.ok((await throttled([])) < 2, 'who is not named is not held back')
     client.close()
   })
 })

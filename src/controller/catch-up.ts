@@ -21,6 +21,8 @@ export interface CatchUpOptions {
   readonly exchanges: Exchanges
   /** Whether this node still follows that leader. */
   readonly follows: (leaderId: NodeId, epoch: Epoch) => boolean
+  /** A piece of the snapshot has come. */
+  readonly progressed: () => void
   /** No snapshot of this node's own is being stored when it resolves, nor before what it gives is called. */
   readonly hold: () => Promise<() => void>
   readonly failed: (error: StorageError | WorldError) => void
@@ -66,7 +68,7 @@ export class CatchUp {
     try {
       const { clusterId, requestTimeoutMs } = exchanges.asker
       const source = { clusterId, nodeId, directoryId, leaderEpoch, requestTimeoutMs }
-      await downloadSnapshot(channel, incoming, source, world.clock)
+      await downloadSnapshot(channel, incoming, source, world.clock, this.#options.progressed)
       return incoming
     } catch (error) {
       await log.forgoSnapshot(incoming)

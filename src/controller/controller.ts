@@ -5,7 +5,7 @@ import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
 import type { FeatureRange } from '#core/metadata/node-image.ts'
 import type { RaftFetch } from '#core/raft/messages.ts'
-import type { ReplicaProgress, Voter, VoterEndpoint } from '#core/raft/quorum.ts'
+import type { ReplicaKey, ReplicaProgress, Voter, VoterEndpoint } from '#core/raft/quorum.ts'
 import type { Caller } from '#network/service.ts'
 import type { ControllerRegistrationRequest } from '#protocol/messages/controller-registration.ts'
 import { batchesOf, lastOffset } from '#records/batch.ts'
@@ -306,6 +306,11 @@ export class Controller {
 
   findSnapshot(endOffset: number, epoch: number): SnapshotFile | undefined {
     return this.#log.findSnapshot({ endOffset, epoch })
+  }
+
+  /** Somebody reads a snapshot here. */
+  snapshotRead(replica: ReplicaKey): void {
+    this.#quorum.step({ kind: 'snapshot-read', replica })
   }
 
   /** Hands over, stops serving, writes down what a quick start needs. */

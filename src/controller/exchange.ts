@@ -10,8 +10,6 @@ import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import type { Address } from '#world/world.ts'
 import { type FollowedRecords, followedRecords } from './followed.ts'
 
-/** Kafka's limit on one fetch of raft. */
-export const FETCH_BYTES_MAX = 8 * 1024 * 1024
 const VALID: Position = { kind: 'valid' }
 
 /** An answer that cannot be used: refused as a whole, or not what was asked for. */
@@ -32,6 +30,8 @@ export interface Asker {
   /** Where this node's controller listens. */
   readonly endpoints: readonly VoterEndpoint[]
   readonly requestTimeoutMs: Millis
+  /** So much of the log is fetched at once. */
+  readonly fetchBytes: number
 }
 
 export interface Exchanged {
@@ -149,7 +149,7 @@ async function fetch(channel: Channel, request: raft.RaftFetch, asker: Asker): P
     currentLeaderEpoch,
     fetchOffset: offset,
     lastFetchedEpoch,
-    partitionMaxBytes: FETCH_BYTES_MAX,
+    partitionMaxBytes: asker.fetchBytes,
     replicaDirectoryId: directoryId,
     ...(Number.isFinite(highWatermark) && { highWatermark }),
   }
@@ -160,7 +160,7 @@ async function fetch(channel: Channel, request: raft.RaftFetch, asker: Asker): P
     ...(version >= 15 ? { replicaState: { replicaId } } : { replicaId }),
     maxWaitMs,
     minBytes: 0,
-    maxBytes: FETCH_BYTES_MAX,
+    maxBytes: asker.fetchBytes,
     topics: [
       { ...(byId ? { topicId: METADATA_TOPIC_ID } : { topic: CLUSTER_METADATA_TOPIC }), partitions: [partition] },
     ],

@@ -9,9 +9,10 @@ import { type Logger, type World, WorldError } from '#world/world.ts'
 import { AddressBook } from './address-book.ts'
 import { ClusterMembership } from './cluster-membership.ts'
 import type { ControllerConfig } from './config.ts'
-import { type Asker, ExchangeError, exchange } from './exchange.ts'
+import { type Asker, type Exchanged, ExchangeError, exchange } from './exchange.ts'
 import type { FollowedRecords } from './followed.ts'
 import { Peers } from './peers.ts'
+import { PieceSize } from './piece-size.ts'
 
 export interface ExchangesOptions {
   readonly world: World
@@ -35,6 +36,7 @@ export class Exchanges {
   readonly #addresses: AddressBook
   readonly #records = new Map<number, FollowedRecords>()
   readonly #complained = new Set<string>()
+  readonly #pieces = new PieceSize()
 
   constructor(options: ExchangesOptions) {
     this.#options = options
@@ -56,7 +58,7 @@ export class Exchanges {
     try {
       const channel = await this.#channelFor(to, message)
       if (message.kind === 'fetch') await this.membership.join(channel)
-      const { response, records, nodes } = await exchange(channel, message, this.asker)
+      const { response, records, nodes } = await this.#exchange(channel, message)
       for (const { nodeId, host, port } of nodes) this.peers.learn(nodeId, { host, port })
       if (records !== undefined) this.#records.set(request, records)
       if (message.kind === 'kraft-range' && to === this.#options.config.nodeId) this.#complainOfNamesake(message.voter)
@@ -66,6 +68,19 @@ export class Exchanges {
       else if (error instanceof StorageError || error instanceof WorldError) failed(error)
       else if (!(error instanceof ChannelError)) throw error
       step({ kind: 'unanswered', request, refused: error instanceof ChannelError && error.code === 'refused' })
+    }
+  }
+
+  async #exchange(channel: Channel, message: RaftRequest): Promise<Exchanged> {
+    const { clock } = this.#options.world
+    const from = clock.monotonic()
+    try {
+      const exchanged = await exchange(channel, message, this.asker)
+      if (message.kind === 'fetch') this.#pieces.came(clock.monotonic() - from, message.fetch.maxWaitMs)
+      return exchanged
+    } catch (error) {
+      if (message.kind === 'fetch' && error instanceof ChannelError && error.code === 'timed-out') this.#pieces.late()
+      throw error
     }
   }
 
@@ -86,6 +101,7 @@ export class Exchanges {
       clusterId: config.cluster.id ?? null,
       endpoints: this.endpoints,
       requestTimeoutMs,
+      fetchBytes: this.#pieces.bytes,
     }
   }
 

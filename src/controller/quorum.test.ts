@@ -193,6 +193,34 @@ test('no snapshot of before is stored while the log begins anew at one of the le
   })
 })
 
+test('a leader waits for the only other voter that is there while that reads a snapshot over a slow link', async () => {
+  await simulated(17, async (rig, simulation) => {
+    rig.addStatic(3, { snapshotBytes: 50_000 })
+    await rig.startAll()
+    const active = await rig.active()
+    const client = await brokerOf(simulation, active)
+    await rig.caughtUp()
+    const [behind, dead] = rig.members.filter(({ controller }) => controller !== active)
+    assert.ok(behind !== undefined && dead !== undefined)
+    rig.crash(behind)
+    for (let first = 0; first < 1500; first += 100) {
+      const names = Array.from({ length: 100 }, (_, index) => `${first + index}`.padEnd(200, '-'))
+      const topics = names.map(name => ({ name, numPartitions: 1, replicationFactor: 1 }))
+      await client.channel.ask(API.CreateTopics, { topics, timeoutMs: 10_000 })
+    }
+    await rig.until(() => active.logStartOffset > 1000, 'what it lacks is only in a snapshot')
+    rig.crash(dead)
+    simulation.network.faults.bytesPerSecond = 50_000
+    const { epoch } = active
+    const late = await rig.start(behind)
+    const from = simulation.schedule.now
+    await rig.until(() => late.highWatermark >= active.highWatermark, 'it has caught up', 60_000)
+    assert.ok(simulation.schedule.now - from > 5e6, 'longer than a leader waits for who does not fetch')
+    assert.deepEqual([active.isActive, active.epoch], [true, epoch])
+    await rig.stopAll()
+  })
+})
+
 test('who asks for a voter that never catches up and goes away leaves the way free; what no voter can have is refused', async () => {
   await simulated(16, async (rig, simulation) => {
     const first = await rig.start(rig.add())

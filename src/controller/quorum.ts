@@ -125,6 +125,7 @@ export class Quorum {
       log,
       exchanges: this.#exchanges,
       follows: (leaderId, epoch) => this.leaderId === leaderId && this.epoch === epoch,
+      progressed: () => this.step({ kind: 'snapshot-progress' }),
       hold: options.hold,
       failed: error => this.failed(error),
       isStopped: () => this.#stopped,

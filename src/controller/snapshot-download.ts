@@ -6,7 +6,8 @@ import type { Channel } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import type { Clock } from '#world/world.ts'
-import { ExchangeError, FETCH_BYTES_MAX } from './exchange.ts'
+import { ExchangeError } from './exchange.ts'
+import { PieceSize } from './piece-size.ts'
 import type { IncomingSnapshot } from './snapshots.ts'
 
 const SNAPSHOT_BYTES_MAX = GiB
@@ -29,13 +30,18 @@ export async function downloadSnapshot(
   into: IncomingSnapshot,
   source: SnapshotSource,
   clock: Clock,
+  progressed: () => void,
 ): Promise<void> {
   const until = clock.monotonic() + DOWNLOAD_MS_MAX
+  const pieces = new PieceSize()
   for (;;) {
-    const { records, size } = await piece(channel, into.id, into.size, source)
+    const from = clock.monotonic()
+    const { records, size } = await piece(channel, into.id, into.size, pieces.bytes, source)
+    pieces.came(clock.monotonic() - from)
     if (size > SNAPSHOT_BYTES_MAX) throw unusable(`it has ${size} bytes`)
     if (records.length === 0 || into.size + records.length > size) throw unusable('a piece of it has a wrong size')
     await into.append(records)
+    progressed()
     if (into.size === size) return
     if (clock.monotonic() > until) throw unusable('it takes too long')
   }
@@ -45,6 +51,7 @@ async function piece(
   channel: Channel,
   snapshotId: SnapshotId,
   position: number,
+  maxBytes: number,
   { clusterId, nodeId: replicaId, directoryId, leaderEpoch, requestTimeoutMs: timeoutMs }: SnapshotSource,
 ): Promise<{ readonly records: Buffer; readonly size: number }> {
   const partition = {
@@ -55,7 +62,7 @@ async function piece(
     replicaDirectoryId: directoryId,
   }
   const topics = [{ name: CLUSTER_METADATA_TOPIC, partitions: [partition] }]
-  const body = { clusterId, replicaId, maxBytes: FETCH_BYTES_MAX, topics }
+  const body = { clusterId, replicaId, maxBytes, topics }
   const answer = await channel.ask(API.FetchSnapshot, body, { timeoutMs })
   const answered = answer.topics[0]?.partitions[0]
   const errorCode = answer.errorCode === ErrorCode.NONE ? (answered?.errorCode ?? ErrorCode.NONE) : answer.errorCode

@@ -6,7 +6,7 @@ import { ErrorCode } from '#protocol/errors.ts'
 import type { FetchRequest, FetchResponse } from '#protocol/messages/fetch.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { Controller } from '../controller.ts'
-import { FETCH_BYTES_MAX } from '../exchange.ts'
+import { FETCH_BYTES_MAX } from '../piece-size.ts'
 import type { FetchedLog } from '../readers.ts'
 
 /**

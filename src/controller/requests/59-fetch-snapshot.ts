@@ -4,8 +4,7 @@ import { type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { Controller } from '../controller.ts'
-
-const FETCH_BYTES_MAX = 8 * 1024 * 1024
+import { FETCH_BYTES_MAX } from '../piece-size.ts'
 
 /**
  * FetchSnapshot (59), versions 0-1. A range of a snapshot's bytes, from its file to the socket (KIP-630).
@@ -39,6 +38,7 @@ export function fetchSnapshot(controller: Controller): ServedApi {
             const snapshot = endOffset === 0 ? undefined : controller.findSnapshot(endOffset, epoch)
             if (snapshot === undefined) return refuse(ErrorCode.SNAPSHOT_NOT_FOUND)
             if (position < 0 || position >= snapshot.size) return refuse(ErrorCode.POSITION_OUT_OF_RANGE)
+            controller.snapshotRead({ id: request.replicaId, directoryId: replicaDirectoryId })
             const size = Math.min(bytesLeft, snapshot.size - position)
             bytesLeft -= size
             return {

@@ -118,6 +118,12 @@ export class Follower extends Role {
     this.#fetchTimeoutAt = Math.max(this.#fetchTimeoutAt, now + retryMs + this.replica.timing.fetchTimeoutMs)
   }
 
+  /** Who reads a large snapshot over a slow link does not fetch meanwhile, and yet knows that the leader is there. */
+  override snapshotProgressed(now: Millis): void {
+    this.#lastFetchAt = now
+    this.#fetchTimeoutAt = now + this.replica.timing.fetchTimeoutMs
+  }
+
   /** It took its time, which is no sign against the leader. One that is damaged there is not asked for without pause. */
   override snapshotEnded(isLoaded: boolean, now: Millis): void {
     const { retryMs } = this.replica.options

@@ -116,6 +116,14 @@ export class Leader extends Role {
 
   // -- followers
 
+  /** Who reads a snapshot fetches nothing until it has it, which may take longer than a leader waits for fetches. */
+  snapshotRead(key: ReplicaKey, now: Millis): void {
+    const follower = this.followerOf(key)
+    if (follower === undefined) return
+    follower.activeAt = now
+    this.#herald.heard(key.id, now)
+  }
+
   #meet(now: Millis): void {
     const before = this.#followers
     this.#followers = new Map()

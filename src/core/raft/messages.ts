@@ -130,6 +130,10 @@ export type RaftEvent =
   /** `load-snapshot` was performed: the log begins and ends at it. Preceded by `voters-changed`. */
   | { readonly kind: 'snapshot-loaded'; readonly id: SnapshotId }
   | { readonly kind: 'snapshot-failed'; readonly id: SnapshotId }
+  /** Another piece of the snapshot that is being loaded came from the leader. */
+  | { readonly kind: 'snapshot-progress' }
+  /** A replica reads a snapshot here (FetchSnapshot), and so lives, though it does not fetch. */
+  | { readonly kind: 'snapshot-read'; readonly replica: ReplicaKey }
   /** The voters that the log names now, committed or not; the offset of their record, -1 of a static list. */
   | { readonly kind: 'voters-changed'; readonly voters: readonly Voter[]; readonly offset: Offset }
   // -- what others ask; each is answered exactly once by `answer`, unless the call is gone

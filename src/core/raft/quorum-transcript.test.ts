@@ -14,7 +14,7 @@ import { QuorumScript } from './testing/script.ts'
  *   run [MS]               messages arrive, and so much time passes
  *   append ID [COUNT]      cut A B [one-way]    heal
  *   hold-disk ID           nothing is stored, or by   hold-log ID   no records, until   disk-works ID   or   disk-fails ID
- *   snapshot ID OFFSET
+ *   snapshot ID OFFSET     miss-snapshot ID       what it asks for next is gone     slow-snapshot ID PIECES
  *   vote ID [id= epoch= last= end= pre= to=]      begin-epoch, end-epoch ID [id= epoch=]
  *   add-voter, remove-voter, update-voter ID [id= directory= port= timeout= early=]     record-voters ID
  */

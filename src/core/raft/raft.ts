@@ -133,6 +133,12 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
       case 'snapshot-failed':
         this.#logEvent(event, now)
         return
+      case 'snapshot-progress':
+        this.#role.snapshotProgressed(now)
+        return
+      case 'snapshot-read':
+        if (this.#role instanceof Leader) this.#role.snapshotRead(event.replica, now)
+        return
       case 'voters-changed':
         this.#replica.changeVoters(event.voters, event.offset)
         this.#role.votersChanged(now)
@@ -315,7 +321,10 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     if (sent === undefined) return
     assert(sent.message.kind === response.kind, 'an answer is of the kind of its request')
     const leader = leaderIn(response)
-    if (leader !== undefined) this.#learn(leader.leaderId, leader.leaderEpoch, sent.to, now)
+    // Whoever is asked by another name than its own, and has something to give, is the leader itself.
+    const isLeader = response.kind === 'fetch' && response.answer.errorCode === ErrorCode.NONE
+    const from = isLeader ? response.answer.leaderId : sent.to
+    if (leader !== undefined) this.#learn(leader.leaderId, leader.leaderEpoch, from, now)
     if (sent.role === this.#role) this.#role.answered(sent, response, now)
   }
 

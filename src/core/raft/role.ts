@@ -52,6 +52,8 @@ export abstract class Role {
     this.tick(now)
   }
   logFailed(_now: Millis): void {}
+  /** Another part of the leader's snapshot came. */
+  snapshotProgressed(_now: Millis): void {}
   /** A snapshot of the leader took the log's place, or could not. */
   snapshotEnded(_isLoaded: boolean, _now: Millis): void {}
   votersChanged(_now: Millis): void {}

@@ -2,11 +2,12 @@ import { assert } from '#base/assert.ts'
 import type { Millis, NodeId } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
+import type { SnapshotId } from '../log-view.ts'
 import type { RaftAnswer, RaftEffect, RaftEvent, RaftRequest, RaftResponse } from '../messages.ts'
 import { areRecorded, KRAFT_VERSIONS, NO_QUORUM_STATE, type QuorumState, type Voter } from '../quorum.ts'
 import { Raft } from '../raft.ts'
 import { showAnswer, showRequest, showVoter } from './script-text.ts'
-import { SimLog, type SimRecord } from './sim-log.ts'
+import { SimLog, type SimRecord, type SimSnapshot } from './sim-log.ts'
 
 interface Member {
   readonly id: NodeId
@@ -21,6 +22,10 @@ interface Member {
   /** Stores nothing until it is told to. */
   isDiskHeld: boolean
   isLogHeld: boolean
+  /** The next snapshot that it asks for is gone by then. */
+  missesSnapshot: boolean
+  /** In how many pieces it reads a snapshot, half a second each. */
+  snapshotPieces: number
   readonly heldEvents: RaftEvent[]
   readonly events: RaftEvent[]
   readonly records: Map<number, readonly SimRecord[]>
@@ -33,6 +38,7 @@ interface Mail {
 }
 
 const REQUEST_TIMEOUT_MS: Millis = 2000
+const PIECE_MS: Millis = 500
 
 /** Several members in one script: every message is shown as it leaves, and arrives in order when `run` lets it. */
 export class QuorumScript {
@@ -114,6 +120,12 @@ export class QuorumScript {
       case 'snapshot':
         this.#member(first).log.takeSnapshot(ids[1] ?? 0)
         return
+      case 'miss-snapshot':
+        this.#member(first).missesSnapshot = true
+        return
+      case 'slow-snapshot':
+        this.#member(first).snapshotPieces = ids[1] ?? 1
+        return
       case 'new-disk':
         Object.assign(this.#member(first), {
           directoryId: directory(first, 'N'),
@@ -159,6 +171,8 @@ export class QuorumScript {
         isOld: false,
         isDiskHeld: false,
         isLogHeld: false,
+        missesSnapshot: false,
+        snapshotPieces: 1,
         heldEvents: [],
         events: [],
         records: new Map(),
@@ -246,14 +260,17 @@ export class QuorumScript {
       if (at === undefined || at >= (next?.at ?? Number.POSITIVE_INFINITY)) continue
       next = { at, run: () => this.#step(member, { kind: 'tick' }) }
     }
-    const index = this.#timeouts.findIndex(({ at }) => at < (next?.at ?? Number.POSITIVE_INFINITY))
-    const timeout = this.#timeouts[index]
+    let timeout: { readonly at: Millis; readonly run: () => void } | undefined
+    for (const each of this.#timeouts) {
+      if (each.at < (timeout?.at ?? next?.at ?? Number.POSITIVE_INFINITY)) timeout = each
+    }
     if (timeout === undefined) return next
+    const { at, run: due } = timeout
     const run = () => {
       this.#timeouts.splice(this.#timeouts.indexOf(timeout), 1)
-      timeout.run()
+      due()
     }
-    return { at: timeout.at, run }
+    return { at, run }
   }
 
   // -- steps
@@ -347,7 +364,7 @@ export class QuorumScript {
         return
       case 'load-snapshot':
         this.#say(`${id} downloads snapshot ${effect.id.endOffset}@${effect.id.epoch} from ${effect.leaderId}`)
-        this.#mail.push({ from: effect.leaderId, to: id, deliver: () => this.#load(member, effect.leaderId) })
+        this.#download(member, effect.leaderId, effect.id)
         return
       case 'commit':
         this.#say(`${id} knows committed: ${effect.highWatermark}`)
@@ -396,9 +413,51 @@ export class QuorumScript {
     this.#step(member, { kind: 'truncated' })
   }
 
-  #load(member: Member, leaderId: NodeId): void {
-    const snapshot = this.#member(leaderId).log.snapshots.at(-1)
-    if (snapshot === undefined || member.raft === undefined) return
+  #download(member: Member, leaderId: NodeId, snapshotId: SnapshotId): void {
+    const { raft, id } = member
+    let left = member.snapshotPieces
+    let hasCome = true
+    const isOver = () => raft === undefined || member.raft !== raft || left === 0
+    const failed = () => {
+      if (isOver()) return
+      left = 0
+      this.#say(`${id} does not get it`)
+      this.#step(member, { kind: 'snapshot-failed', id: snapshotId })
+    }
+    const came = (snapshot: SimSnapshot) => {
+      if (isOver()) return
+      hasCome = true
+      left--
+      this.#step(member, { kind: 'snapshot-progress' })
+      if (left === 0) this.#load(member, snapshot)
+      else this.#timeouts.push({ at: this.#now + PIECE_MS, run: ask })
+    }
+    const ask = () => {
+      if (isOver()) return
+      hasCome = false
+      this.#timeouts.push({ at: this.#now + REQUEST_TIMEOUT_MS, run: () => hasCome || failed() })
+      this.#mail.push({
+        from: id,
+        to: leaderId,
+        deliver: () => {
+          const leader = this.#member(leaderId)
+          const found = leader.log.snapshots.find(each => each.id.endOffset === snapshotId.endOffset)
+          if (leader.raft === undefined) {
+            if (!leader.isSilent) failed()
+          } else if (found === undefined || member.missesSnapshot) {
+            member.missesSnapshot = false
+            this.#mail.push({ from: leaderId, to: id, deliver: failed })
+          } else {
+            this.#step(leader, { kind: 'snapshot-read', replica: { id, directoryId: member.directoryId } })
+            this.#mail.push({ from: leaderId, to: id, deliver: () => came(found) })
+          }
+        },
+      })
+    }
+    ask()
+  }
+
+  #load(member: Member, snapshot: SimSnapshot): void {
     member.log.beginAt(snapshot)
     const { votersAt } = snapshot
     if (votersAt !== undefined) {

@@ -5,7 +5,7 @@ import { runSimulation, type Workload } from './kernel.ts'
 import { WORKLOADS } from './workloads/workloads.ts'
 
 const USAGE = `usage: npm run sim -- [--workload NAME] [--seed N] [--seeds COUNT] [--minutes M] [--mutant NAME] [--trace]
-  without --minutes or --seeds one seed is run; without --seed it begins at a random one
+  of the cluster unless --workload names another; without --minutes or --seeds one seed is run; without --seed it begins at a random one
 usage: npm run sim -- --find [--workload NAME] [--mutant NAME] [--seed N] [--seeds COUNT]
   the cheapest of the seeds (50, from 1 on) that catches the mutant, or of all mutants, for the CAUGHT of the workload's test`
 
@@ -34,7 +34,7 @@ if (values.help) {
   process.exit(0)
 }
 
-const name = values.workload ?? 'storage'
+const name = values.workload ?? 'cluster'
 const workload = WORKLOADS.get(name)
 if (workload === undefined || (values.mutant !== undefined && !workload.mutants.includes(values.mutant))) {
   const known = workload === undefined ? [...WORKLOADS.keys()] : workload.mutants

@@ -146,6 +146,21 @@ export function sizeOf(parts: readonly Uint8Array[]): number {
   return size
 }
 
+/** What is left of the parts after the first `count` bytes. */
+export function partsFrom(parts: readonly Uint8Array[], count: number): readonly Uint8Array[] {
+  if (count === 0) return parts
+  const rest: Uint8Array[] = []
+  let skip = count
+  for (const part of parts) {
+    if (skip >= part.length) skip -= part.length
+    else {
+      rest.push(skip === 0 ? part : part.subarray(skip))
+      skip = 0
+    }
+  }
+  return rest
+}
+
 /** Writes big-endian values one after another into a buffer that grows by doubling. */
 export class ByteWriter {
   buffer: Buffer

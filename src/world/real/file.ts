@@ -1,5 +1,5 @@
 import fs from 'node:fs'
-import { sizeOf } from '#base/bytes.ts'
+import { partsFrom, sizeOf } from '#base/bytes.ts'
 import { type File, WorldError } from '../world.ts'
 import type { DiskPace } from './disk-pace.ts'
 import { worldError } from './errors.ts'
@@ -150,18 +150,4 @@ export class RealFile implements File {
   release(): void {
     if (--this.#readers === 0) this.#closing?.()
   }
-}
-
-/** What is left of the parts after the first `count` bytes. */
-function partsFrom(parts: readonly Uint8Array[], count: number): Uint8Array[] {
-  const rest: Uint8Array[] = []
-  let skip = count
-  for (const part of parts) {
-    if (skip >= part.length) skip -= part.length
-    else {
-      rest.push(skip === 0 ? part : part.subarray(skip))
-      skip = 0
-    }
-  }
-  return rest
 }

@@ -1,5 +1,7 @@
+import fs from 'node:fs'
 import net from 'node:net'
 import { assert } from '#base/assert.ts'
+import { partsFrom } from '#base/bytes.ts'
 import { KiB } from '#base/units.ts'
 import { type Address, type File, type Sink, type Socket, WorldError } from '../world.ts'
 import { worldError } from './errors.ts'
@@ -11,6 +13,10 @@ type Queued = readonly Uint8Array[] | FileSend
 
 /** What is read from files at once for a reader that has not taken it; what comes on top stays in the files until it leaves. */
 const READ_BYTES_QUEUED_MAX = 64 * KiB
+/** So many bytes in several parts are put together before they leave: one part is cheaper to write than several. */
+const JOINED_BYTES_MAX = 16 * KiB
+/** Linux takes 1024 parts in one writev. */
+const PARTS_MAX = 1024
 /** The size that makes `drain` come whenever all has left, and not only after a large backlog. */
 export const HIGH_WATER_MARK = 1
 
@@ -22,6 +28,8 @@ interface WithHandle {
 interface Handle {
   readonly fd?: number
 }
+
+const joined = new Uint8Array(JOINED_BYTES_MAX)
 
 /** An IPv4 address in its own form, also when it came through an IPv6 socket. */
 export function plainHost(address: string): string {
@@ -38,10 +46,14 @@ export class RealSocket implements Socket {
   #socket: net.Socket
   #sink: Sink | undefined
   #error: Error | undefined
+  /** Whether the connection was moved into a socket of our own, whose handle has a descriptor. */
+  #isOwn = false
   #closed = false
   #ending = false
   #paused = false
-  #corked = false
+  /** What was written in this turn. */
+  #outgoing: Uint8Array[] = []
+  #outgoingBytes = 0
   /** Everything behind a range of a file that is being sent, and that range first. */
   readonly #queue: Queued[] = []
   #queueBytes = 0
@@ -72,6 +84,7 @@ export class RealSocket implements Socket {
       ;(first as unknown as WithHandle)._handle = null
       first.destroy()
       this.#socket = moved
+      this.#isOwn = true
       moved.on('error', this.#onError)
     }
     this.#socket.on('drain', this.#onDrain)
@@ -114,7 +127,12 @@ export class RealSocket implements Socket {
 
   /** 0 already when the system took everything at once; `drained` follows only if it is not. */
   get queuedBytes(): number {
-    return this.#queueBytes + this.#socket.writableLength
+    return this.#queueBytes + this.#unsentBytes
+  }
+
+  /** What goes before all that is queued. */
+  get #unsentBytes(): number {
+    return this.#outgoingBytes + this.#socket.writableLength
   }
 
   pause(): void {
@@ -136,32 +154,71 @@ export class RealSocket implements Socket {
   destroy(): void {
     this.#ending = true
     this.#dropQueue()
+    this.#dropOutgoing()
     this.#socket.destroy()
   }
 
   /** Sends, and closes without waiting for the other side's end: it may never come. */
   #endNow(): void {
+    this.#send()
     this.#socket.destroySoon()
   }
 
   /**
-   * Hands bytes to Node, which sends them when what runs now has ended: one write of a log answers several requests one
-   * upon another, and each call of the system wakes the other side.
+   * Bytes leave when what runs now has ended: one write of a log answers several requests one upon another, and each call
+   * of the system wakes the other side.
    */
   #writeNow(parts: readonly Uint8Array[]): void {
-    const socket = this.#socket
-    if (!this.#corked) {
-      this.#corked = true
-      socket.cork()
-      queueMicrotask(this.#uncork)
+    if (this.#outgoing.length === 0) queueMicrotask(this.#onTurnEnds)
+    for (const part of parts) {
+      this.#outgoing.push(part)
+      this.#outgoingBytes += part.length
     }
-    for (const part of parts) socket.write(part)
   }
 
-  readonly #uncork = (): void => {
-    this.#corked = false
-    this.#socket.uncork()
+  readonly #onTurnEnds = (): void => {
+    this.#send()
     this.#onDrain()
+  }
+
+  #send(): void {
+    const parts = this.#outgoing
+    if (parts.length === 0) return
+    const size = this.#outgoingBytes
+    this.#outgoing = []
+    this.#outgoingBytes = 0
+    const taken = this.#sendNow(parts, size)
+    if (taken < size) this.#sendBehind(partsFrom(parts, taken))
+  }
+
+  /**
+   * To the system, past Node's stream, which takes more than the system does where only some bytes are sent.
+   * @returns how many bytes it took: none where something went wrong, which the stream then meets, and tells.
+   */
+  #sendNow(parts: readonly Uint8Array[], size: number): number {
+    const socket = this.#socket
+    const descriptor = (socket as unknown as WithHandle)._handle?.fd
+    if (!this.#isOwn || typeof descriptor !== 'number' || descriptor < 0) return 0
+    if (socket.writableLength > 0 || !socket.writable || parts.length > PARTS_MAX) return 0
+    try {
+      if (parts.length === 1) return fs.writeSync(descriptor, parts[0] as Uint8Array)
+      if (size > JOINED_BYTES_MAX) return fs.writevSync(descriptor, parts)
+      let at = 0
+      for (const part of parts) {
+        joined.set(part, at)
+        at += part.length
+      }
+      return fs.writeSync(descriptor, joined, 0, size)
+    } catch {
+      return 0
+    }
+  }
+
+  #sendBehind(parts: readonly Uint8Array[]): void {
+    const socket = this.#socket
+    if (parts.length > 1) socket.cork()
+    for (const part of parts) socket.write(part)
+    if (parts.length > 1) socket.uncork()
   }
 
   /** Goes on with what waits: bytes at once, a range of a file only when nothing else is under way. */
@@ -170,7 +227,7 @@ export class RealSocket implements Socket {
       const next = this.#queue[0]
       if (next === undefined) {
         if (this.#ending) this.#endNow()
-        else if (this.#socket.writableLength === 0) this.#tellDrained()
+        else if (this.#unsentBytes === 0) this.#tellDrained()
         return
       }
       if (!(next instanceof FileSend)) {
@@ -179,8 +236,8 @@ export class RealSocket implements Socket {
         this.#writeNow(next)
         continue
       }
-      // Node still has bytes that must go first; `drain` comes back here.
-      if (this.#socket.writableLength > 0 || next.busy) return
+      // Bytes that must go first; the end of the turn, or `drain`, comes back here.
+      if (this.#unsentBytes > 0 || next.busy) return
       const descriptor = (this.#socket as unknown as WithHandle)._handle?.fd ?? -1
       const before = next.left
       const step = next.step(descriptor, this.#onSendStep)
@@ -202,7 +259,7 @@ export class RealSocket implements Socket {
       return
     }
     this.#queueBytes -= outcome.sent
-    if (outcome.chunk !== undefined) this.#socket.write(outcome.chunk)
+    if (outcome.chunk !== undefined) this.#sendBehind([outcome.chunk])
     const first = this.#queue[0]
     if (first instanceof FileSend && first.left === 0 && !first.busy) this.#queue.shift()
     this.#work()
@@ -227,7 +284,7 @@ export class RealSocket implements Socket {
 
   readonly #onDrain = (): void => {
     if (this.#queue.length > 0) this.#work()
-    else if (this.#socket.writableLength === 0) this.#tellDrained()
+    else if (this.#unsentBytes === 0) this.#tellDrained()
   }
 
   #tellDrained(): void {
@@ -244,10 +301,16 @@ export class RealSocket implements Socket {
     if (this.#closed) return
     this.#closed = true
     this.#dropQueue()
+    this.#dropOutgoing()
     const error = this.#error
     this.#sink?.closed(
       error === undefined ? undefined : worldError(error, `connection with ${this.remote.host}:${this.remote.port}`),
     )
+  }
+
+  #dropOutgoing(): void {
+    this.#outgoing = []
+    this.#outgoingBytes = 0
   }
 
   #dropQueue(): void {

@@ -64,15 +64,20 @@ export interface VersionSpan {
 /** KIP-511: an error in the first two bytes of any version, and the layout of version 0 behind it. */
 const UNSUPPORTED_VERSION = 35
 
+/** Who is told what became of a request, in the turn in which it did. */
+export interface Asker<Answer extends object = object> {
+  /** Bytes in the answer (records) are views of the frame; see {@link CallOptions.lent}. */
+  answered(answer: Answer, frame: Buffer): void
+  failed(error: ChannelError): void
+}
+
 interface InFlight {
   readonly correlationId: number
   readonly pair: ApiPair
   readonly version: number
   readonly bytes: number
   readonly deadline: Millis
-  readonly lent: ((frame: Buffer) => void) | undefined
-  resolve(answer: object): void
-  reject(error: ChannelError): void
+  readonly asker: Asker
 }
 
 /**
@@ -186,32 +191,42 @@ export class Channel implements Sink {
     options: CallOptions = {},
   ): Promise<MessageOf<R>> {
     return new Promise((resolve, reject) => {
-      const refusal = this.#failure ?? this.#overload()
-      if (refusal !== undefined) {
-        reject(refusal)
-        return
-      }
-      let bytes: number
-      try {
-        bytes = this.#send(pair.request, version, body)
-      } catch (error) {
-        reject(this.#unsendable(pair.request, version, error))
-        return
-      }
-      const deadline = this.#clock.monotonic() + (options.timeoutMs ?? this.options.requestTimeoutMs)
-      this.#inFlight.push({
-        correlationId: this.#lastCorrelationId,
-        pair,
-        version,
-        bytes,
-        deadline,
-        lent: options.lent,
-        resolve: resolve as (answer: object) => void,
-        reject,
+      const { timeoutMs = this.options.requestTimeoutMs, lent } = options
+      this.send(pair, version, body, timeoutMs, {
+        answered(answer, frame) {
+          lent?.(frame)
+          resolve(answer)
+        },
+        failed: reject,
       })
-      this.#inFlightBytes += bytes
-      this.#watch(deadline)
     })
+  }
+
+  /** As {@link call}, for who cannot wait for a promise. What cannot be sent at all fails within the call. */
+  send<Q extends Schema, R extends Schema>(
+    pair: ApiPair<Q, R>,
+    version: number,
+    body: InputOf<Q>,
+    timeoutMs: Millis,
+    asker: Asker<MessageOf<R>>,
+  ): void {
+    const refusal = this.#failure ?? this.#overload()
+    if (refusal !== undefined) {
+      asker.failed(refusal)
+      return
+    }
+    let bytes: number
+    try {
+      bytes = this.#send(pair.request, version, body)
+    } catch (error) {
+      asker.failed(this.#unsendable(pair.request, version, error))
+      return
+    }
+    const deadline = this.#clock.monotonic() + timeoutMs
+    const correlationId = this.#lastCorrelationId
+    this.#inFlight.push({ correlationId, pair, version, bytes, deadline, asker: asker as Asker })
+    this.#inFlightBytes += bytes
+    this.#watch(deadline)
   }
 
   /** As {@link call}, in the highest version that both sides know. */
@@ -311,8 +326,8 @@ export class Channel implements Sink {
     return head.position + size
   }
 
-  #unsendable(request: Schema, version: number, error: unknown): unknown {
-    if (!(error instanceof EncodeError)) return error
+  #unsendable(request: Schema, version: number, error: unknown): ChannelError {
+    if (!(error instanceof EncodeError)) throw error
     const message = `${request.name} version ${version} cannot be sent: ${error.message}`
     return new ChannelError('unsendable', this.address, message, { cause: error })
   }
@@ -334,12 +349,10 @@ export class Channel implements Sink {
     const answer = decode(pair.response, unsupported ? 0 : version, reader)
     this.#inFlight.shift()
     this.#inFlightBytes -= waiting.bytes
-    if (this.#inFlight.length === 0) this.#unwatch()
-    waiting.lent?.(frame)
-    waiting.resolve(answer)
+    waiting.asker.answered(answer, frame)
   }
 
-  /** One timer, at the earliest deadline; it may find that its request was answered and look for the next. */
+  /** One timer, at the earliest deadline; it may find that its request was answered and look for the next, if there is one. */
   #watch(deadline: Millis): void {
     if (deadline >= this.#timerAt) return
     this.#timer?.cancel()
@@ -373,7 +386,7 @@ export class Channel implements Sink {
     this.#inFlightBytes = 0
     const waiting = this.#inFlight.splice(0)
     this.#socket.destroy()
-    for (const { reject } of waiting) reject(failure)
+    for (const { asker } of waiting) asker.failed(failure)
     for (const run of this.#whenClosed.splice(0)) run(failure)
     return failure
   }

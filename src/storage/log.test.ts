@@ -3,7 +3,17 @@ import { test } from 'node:test'
 import * as batch from '#records/batch.ts'
 import { buildEndMarker } from '#records/control.ts'
 import { StorageError } from './storage-error.ts'
-import { appendTo, buildBatch, offsetsIn, openRig, plainBatch, type Rig, readAll, TEST_FOLDER } from './testing/rig.ts'
+import {
+  appendNowTo,
+  appendTo,
+  buildBatch,
+  offsetsIn,
+  openRig,
+  plainBatch,
+  type Rig,
+  readAll,
+  TEST_FOLDER,
+} from './testing/rig.ts'
 
 const T0 = 1_700_000_000_000
 
@@ -12,6 +22,9 @@ async function fill(rig: Rig, batches: number, records = 2, size = 100): Promise
     await appendTo(rig, plainBatch(rig.log.nextOffset, records, size, T0 + rig.log.nextOffset))
   }
 }
+
+/** All that runs now has ended. */
+const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
 function range(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, index) => from + index)
@@ -33,6 +46,66 @@ test('what was appended is read, and appends of one turn are one write', async (
   assert.equal(rig.log.endOffset, 5)
   assert.equal(writes.length, 1)
   assert.deepEqual(offsetsIn(await readAll(rig.log)), range(0, 5))
+  await rig.log.close()
+})
+
+test('an append that comes alone is written within it, and one that follows at once with others at the end of the turn', async () => {
+  const rig = await openRig()
+  const append = (base: number): Promise<void> | undefined => appendNowTo(rig, plainBatch(base, 1, 100, T0))
+  rig.disk.isBrisk = true
+  // The file is not open yet.
+  await append(0)
+  await turn()
+  assert.equal(append(1), undefined)
+  assert.equal(rig.log.endOffset, 2)
+  assert.equal(rig.log.nextOffset, 2)
+  const second = append(2)
+  assert.ok(second instanceof Promise)
+  rig.clock.advance(1)
+  // What waits goes first.
+  const third = append(3)
+  assert.equal(third, second)
+  assert.equal(rig.log.endOffset, 2)
+  await third
+  await turn()
+  assert.equal(rig.log.endOffset, 4)
+  rig.clock.advance(1)
+  assert.equal(append(4), undefined)
+  assert.deepEqual(offsetsIn(await readAll(rig.log)), range(0, 5))
+  await rig.log.close()
+})
+
+test('a write within the append that fails goes the way of all others, which tells of it', async () => {
+  const rig = await openRig()
+  await appendTo(rig, plainBatch(0, 1, 100, T0))
+  await turn()
+  rig.disk.isBrisk = true
+  let failing: readonly string[] = ['writeNow']
+  rig.disk.fault = operation => (failing.includes(operation) ? 'EIO' : undefined)
+  const taken = rig.log.appendNow(plainBatch(1, 1, 100, T0))
+  failing = []
+  await taken
+  await turn()
+  assert.equal(rig.log.endOffset, 2)
+  rig.clock.advance(1)
+  failing = ['writeNow', 'write']
+  const refused = rig.log.appendNow(plainBatch(2, 1, 100, T0))
+  await assert.rejects(refused as Promise<void>, StorageError)
+  assert.equal(rig.log.endOffset, 2)
+  assert.equal(rig.log.nextOffset, 2)
+})
+
+test('where each append is to be synced none is done within it', async () => {
+  const rig = await openRig({ flushMessages: 1 })
+  rig.disk.isBrisk = true
+  for (const base of range(0, 3)) {
+    rig.clock.advance(1)
+    const written = rig.log.appendNow(plainBatch(base, 1, 100, T0))
+    assert.ok(written instanceof Promise)
+    await written
+    await turn()
+    assert.equal(rig.log.durableOffset, base + 1)
+  }
   await rig.log.close()
 })
 

@@ -202,6 +202,11 @@ export class Log {
     return this.#writer.append(bytes, at, end)
   }
 
+  /** As `append`; undefined when it is written already, and the end offset has moved. */
+  appendNow(bytes: Buffer, at = 0, end: number = bytes.length): Promise<void> | undefined {
+    return this.#writer.appendNow(bytes, at, end)
+  }
+
   /**
    * The batches from the one that holds `from` (in [startOffset, endOffset]), as many as lie together, fit in `maxBytes` and
    * end at or below `upTo`; the first of them also when it does not fit. Undefined when there is nothing. Without a promise

@@ -24,6 +24,8 @@ const GATHER_BYTES_MAX = 32 * MiB
 const NOW_BYTES_MAX = 128 * KiB
 /** Linux takes 1024 parts in one writev. */
 const GATHER_PARTS_MAX = 1024
+/** What is appended sooner after a write is gathered, until the turn ends. */
+const APART_MS: Millis = 0.2
 
 const DONE: Promise<unknown> = Promise.resolve()
 
@@ -88,8 +90,11 @@ export class Writer {
   /** While the log is being cut there is no sync: it would speak for offsets that come anew. */
   #cutting: Promise<unknown> | undefined
   #flushTimer: Timer | undefined
-  /** Everything that needs the segments for itself takes turns. */
+  /** Everything that needs the segments for itself takes turns, of which so many have not ended. */
   #turn: Promise<unknown> = DONE
+  #turns = 0
+  /** When something was last written within an append. */
+  #wroteAt: Millis = Number.NEGATIVE_INFINITY
   #background: Promise<unknown> = DONE
   /** Where the log is to begin anew, while that is not done. */
   #restarting: Offset | undefined
@@ -121,6 +126,11 @@ export class Writer {
   }
 
   append(bytes: Buffer, at: number, end: number): Promise<void> {
+    return this.appendNow(bytes, at, end, false) as Promise<void>
+  }
+
+  /** As `append`; undefined when it is written already: it came alone, nothing was before it, and the disk is brisk. */
+  appendNow(bytes: Buffer, at: number, end: number, mayWrite = true): Promise<void> | undefined {
     const refusal = this.failure ?? this.#options.refusal?.()
     if (refusal !== undefined) return Promise.reject(refusal)
     assert(!this.#closed, 'a closed log takes no appends')
@@ -133,15 +143,46 @@ export class Writer {
       newest = Math.max(newest, maxTimestamp(bytes, position))
     }
     const size = end - at
+    const part = at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end)
     const rolls = this.#plan.mustRoll(this.config, size, last, newest)
+    if (mayWrite && !rolls && this.#writeWithin(part, last + 1)) {
+      this.#plan.add(this.config, size, newest)
+      return undefined
+    }
     const gather = rolls ? this.#roll(first) : this.#gatherFor(size)
-    gather.parts.push(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end))
+    gather.parts.push(part)
     gather.bytes += size
     gather.endOffset = last + 1
     this.#plan.add(this.config, size, newest)
     this.nextOffset = last + 1
     this.#planDrain()
     return gather.promise
+  }
+
+  /** Writes within the append; false when it has to go the way of all others, which tells of what went wrong as well. */
+  #writeWithin(part: Buffer, end: Offset): boolean {
+    if (this.#turns > 0 || this.#drainPlanned || this.#queue.length > 0 || this.#awaitingSync.length > 0) return false
+    if (part.length > NOW_BYTES_MAX || end - this.durableOffset >= this.config.flushMessages) return false
+    const { active } = this.#segments
+    const file = active.writableFile
+    if (file === undefined) return false
+    const now = this.#options.clock.monotonic()
+    if (now - this.#wroteAt < APART_MS) return false
+    this.#wroteAt = now
+    try {
+      if (!file.writeNow([part], active.size)) return false
+    } catch (error) {
+      storageError(error, this.#options.place.folder)
+      return false
+    }
+    this.#index(part)
+    active.unsynced = true
+    this.nextOffset = end
+    this.#writtenOffset = end
+    this.#cure.wrote()
+    this.endOffset = end
+    if (this.config.flushMs < Number.MAX_SAFE_INTEGER) this.#planFlush()
+    return true
   }
 
   #gatherFor(size: number): Gather {
@@ -179,9 +220,14 @@ export class Writer {
 
   /** Runs when nobody else changes segments; whoever asked before goes first. */
   exclusive<T>(task: () => Promise<T>): Promise<T> {
+    this.#turns++
     const run = this.#turn.then(task)
-    this.#turn = run.catch(ignore)
+    this.#turn = run.then(this.#turnEnds, this.#turnEnds)
     return run
+  }
+
+  readonly #turnEnds = (): void => {
+    this.#turns--
   }
 
   async #drain(): Promise<void> {
@@ -239,22 +285,11 @@ export class Writer {
   }
 
   #written(gather: Gather): void {
-    const { active } = this.#segments
-    const { indexIntervalBytes, flushMessages } = this.config
-    for (const part of gather.parts) {
-      for (let at = 0; at < part.length; ) {
-        const size = sizeInBytes(part, at)
-        const base = baseOffset(part, at)
-        const epoch = leaderEpoch(part, at)
-        if (epoch !== this.#epochs.latest && magic(part, at) === 2) this.#epochs.assign(epoch, base)
-        active.added(base, lastOffset(part, at), size, maxTimestamp(part, at), indexIntervalBytes)
-        at += size
-      }
-    }
-    if (gather.bytes > 0) active.unsynced = true
+    for (const part of gather.parts) this.#index(part)
+    if (gather.bytes > 0) this.#segments.active.unsynced = true
     this.#writtenOffset = gather.endOffset
     this.#cure.wrote()
-    const mustSync = this.#writtenOffset - this.durableOffset >= flushMessages
+    const mustSync = this.#writtenOffset - this.durableOffset >= this.config.flushMessages
     if (mustSync || this.#awaitingSync.length > 0) {
       this.#awaitingSync.push(gather)
       if (!this.#isSyncWatched) this.#options.watch?.syncBegins()
@@ -265,6 +300,20 @@ export class Writer {
     this.endOffset = gather.endOffset
     gather.resolve()
     if (this.config.flushMs < Number.MAX_SAFE_INTEGER) this.#planFlush()
+  }
+
+  /** Batches that were written, one after another, at the end of the last segment. */
+  #index(part: Buffer): void {
+    const { active } = this.#segments
+    const { indexIntervalBytes } = this.config
+    for (let at = 0; at < part.length; ) {
+      const size = sizeInBytes(part, at)
+      const base = baseOffset(part, at)
+      const epoch = leaderEpoch(part, at)
+      if (epoch !== this.#epochs.latest && magic(part, at) === 2) this.#epochs.assign(epoch, base)
+      active.added(base, lastOffset(part, at), size, maxTimestamp(part, at), indexIntervalBytes)
+      at += size
+    }
   }
 
   #planFlush(): void {

@@ -1,10 +1,10 @@
 import type { Millis, NodeId, Offset } from '#base/units.ts'
 import type { FetchPosition } from '#core/partition/follower.ts'
 import { ReplicaSession } from '#core/session/replica-session.ts'
-import { ChannelError } from '#network/channel.ts'
+import { type Asker, type Channel, ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
-import type { MessageOf } from '#protocol/schema.ts'
+import type { InputOf, MessageOf } from '#protocol/schema.ts'
 import type { Logger } from '#world/world.ts'
 import type { Deadline, Deadlines } from '../deadlines.ts'
 import type { FetchTerms } from './fetch-terms.ts'
@@ -35,7 +35,7 @@ const RECONNECT_MS: Millis = 20
 const UNREACHABLE_AFTER_MS: Millis = 15_000
 
 /** One connection to a leader's broker with one fetch session, and at most one fetch under way. */
-export class FetchLane {
+export class FetchLane implements Asker<FetchAnswer> {
   readonly #partitions = new Set<Partition>()
   readonly #leaderId: NodeId
   readonly #number: number
@@ -86,6 +86,8 @@ export class FetchLane {
   part(partition: Partition): void {
     this.#partitions.delete(partition)
     this.#unsure.add(partition)
+    // It settles elsewhere: waited for here, it would hold up every fetch to come.
+    this.#settling.delete(partition)
   }
 
   /** A fetch is under way that does not ask for it. */
@@ -102,7 +104,6 @@ export class FetchLane {
 
   leave(partition: Partition): void {
     this.part(partition)
-    this.#settling.delete(partition)
     if (this.#settling.size === 0) this.fetchSoon()
   }
 
@@ -154,16 +155,16 @@ export class FetchLane {
     }
     if (this.#wanted.size === 0) return
     this.#isFetching = true
-    void this.#fetch(throttledMs).then(
-      isAnswered => {
-        this.#isFetching = false
-        if (isAnswered) this.#reached()
-        this.#next()
-      },
+    const channel = this.#channel.open
+    if (channel !== undefined) {
+      this.#ask(channel, throttledMs)
+      return
+    }
+    this.#channel.connected().then(
+      connected => this.#ask(connected, throttledMs),
       error => {
         if (!(error instanceof ChannelError)) throw error
-        this.#isFetching = false
-        this.#failed(error)
+        this.failed(error)
       },
     )
   }
@@ -191,7 +192,7 @@ export class FetchLane {
 
   #next(): void {
     if (this.#stopped) return
-    if (this.#settling.size === 0) this.fetchSoon()
+    if (this.#settling.size === 0) this.#fetchNow()
     else this.#deadline ??= this.#options.deadlines.after(SETTLE_MS, () => this.#fetchNow())
   }
 
@@ -214,7 +215,8 @@ export class FetchLane {
     this.#options.log.info({ leader: this.#leaderId }, `broker ${this.#leaderId} can be fetched from again`)
   }
 
-  #failed(error: ChannelError): void {
+  failed(error: ChannelError): void {
+    this.#isFetching = false
     if (this.#stopped) return
     const { log, world, terms } = this.#options
     const now = world.clock.monotonic()
@@ -228,46 +230,45 @@ export class FetchLane {
     this.fetchSoon()
   }
 
-  async #fetch(throttledMs: Millis): Promise<boolean> {
+  #ask(channel: Channel, throttledMs: Millis): void {
     const { nodeId, brokerEpoch, terms } = this.#options
     const { waitMs, minBytes, partitionBytes, answerBytes, timeoutMs } = terms()
-    const channel = await this.#channel.connected()
-    let frame: Buffer | undefined
+    const version = channel.versionFor(API.Fetch.request)
+    if (version === undefined) {
+      this.failed(channel.unsupported(API.Fetch.request))
+      return
+    }
     const { sessionId, sessionEpoch, changed, forgotten } = this.#session.next(this.#wanted, this.#touched)
     this.#touched.clear()
-    const answer = await channel.ask(
-      API.Fetch,
-      {
-        replicaState: { replicaId: nodeId, replicaEpoch: brokerEpoch() },
-        maxWaitMs: throttledMs > 0 ? Math.min(waitMs, throttledMs) : waitMs,
-        minBytes,
-        maxBytes: answerBytes,
-        isolationLevel: 0,
-        sessionId,
-        sessionEpoch,
-        topics: byTopic(changed, ([partition]) => partition).map(([topicId, partitions]) => ({
-          topicId,
-          partitions: partitions.map(([{ index }, position]) => ({
-            partition: index,
-            currentLeaderEpoch: position.leaderEpoch,
-            fetchOffset: position.offset,
-            lastFetchedEpoch: position.lastFetchedEpoch,
-            logStartOffset: position.startOffset,
-            partitionMaxBytes: partitionBytes,
-          })),
+    const request: InputOf<typeof API.Fetch.request> = {
+      replicaState: { replicaId: nodeId, replicaEpoch: brokerEpoch() },
+      maxWaitMs: throttledMs > 0 ? Math.min(waitMs, throttledMs) : waitMs,
+      minBytes,
+      maxBytes: answerBytes,
+      isolationLevel: 0,
+      sessionId,
+      sessionEpoch,
+      topics: byTopic(changed, ([partition]) => partition).map(([topicId, partitions]) => ({
+        topicId,
+        partitions: partitions.map(([{ index }, position]) => ({
+          partition: index,
+          currentLeaderEpoch: position.leaderEpoch,
+          fetchOffset: position.offset,
+          lastFetchedEpoch: position.lastFetchedEpoch,
+          logStartOffset: position.startOffset,
+          partitionMaxBytes: partitionBytes,
         })),
-        forgottenTopicsData: byTopic(forgotten, partition => partition).map(([topicId, partitions]) => ({
-          topicId,
-          partitions: partitions.map(({ index }) => index),
-        })),
-      },
-      {
-        timeoutMs: timeoutMs + waitMs,
-        lent: lent => {
-          frame = lent
-        },
-      },
-    )
+      })),
+      forgottenTopicsData: byTopic(forgotten, partition => partition).map(([topicId, partitions]) => ({
+        topicId,
+        partitions: partitions.map(({ index }) => index),
+      })),
+    }
+    channel.send(API.Fetch, version, request, timeoutMs + waitMs, this)
+  }
+
+  /** In the turn in which the answer arrives: what is appended within it is said to be held by a fetch within it. */
+  answered(answer: FetchAnswer, frame: Buffer): void {
     const isOfSession = this.#session.answered(answer.errorCode, answer.sessionId)
     const writes = new Set<Promise<void>>()
     for (const topic of isOfSession ? answer.responses : []) {
@@ -276,8 +277,10 @@ export class FetchLane {
         if (written !== undefined) writes.add(written)
       }
     }
-    if (frame !== undefined) this.#giveBack(frame, writes)
-    return isOfSession
+    this.#giveBack(frame, writes)
+    this.#isFetching = false
+    if (isOfSession) this.#reached()
+    this.#next()
   }
 
   /** The memory of an answer, once the logs have ended all that they write, well or not. */
@@ -310,9 +313,13 @@ export class FetchLane {
   }
 }
 
-type FetchedPartition = MessageOf<typeof API.Fetch.response>['responses'][number]['partitions'][number]
+type FetchAnswer = MessageOf<typeof API.Fetch.response>
+type FetchedPartition = FetchAnswer['responses'][number]['partitions'][number]
 
 function byTopic<T>(items: readonly T[], partitionOf: (item: T) => Partition): [string, T[]][] {
+  const [first] = items
+  if (first === undefined) return []
+  if (items.length === 1) return [[partitionOf(first).topicId, [first]]]
   const topics = new Map<string, T[]>()
   for (const item of items) {
     const { topicId } = partitionOf(item)

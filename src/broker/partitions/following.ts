@@ -79,10 +79,11 @@ export class Following {
 
   #perform(effects: readonly FollowerEffect[]): void {
     const { log } = this.#replica
+    let isSettled = false
     for (const effect of effects) {
       switch (effect.kind) {
         case 'append':
-          if (log.failure === undefined) this.#replica.appendFetched(effect.records, effect.size)
+          if (log.failure === undefined) isSettled = this.#replica.appendFetched(effect.records, effect.size)
           else this.step({ kind: 'settled', failed: true })
           break
         case 'truncate':
@@ -108,6 +109,10 @@ export class Following {
           )
           break
       }
+    }
+    if (isSettled) {
+      this.settled(false)
+      return
     }
     this.#wake.set(this.#follower.wakeAt())
     if (this.position !== undefined) this.#around.fetchable(this.#partition)

@@ -31,6 +31,8 @@ export class LeaderChannel {
   readonly #clientId: string
   readonly #options: LeaderChannelOptions
   #channel: Promise<Channel> | undefined
+  /** The same, once it is there. */
+  #open: Channel | undefined
   #isClosed = false
 
   constructor(leaderId: NodeId, clientId: string, options: LeaderChannelOptions) {
@@ -46,6 +48,11 @@ export class LeaderChannel {
       () => {},
     )
     this.#channel = undefined
+  }
+
+  /** The connection, where nobody need wait for it. */
+  get open(): Channel | undefined {
+    return this.#open
   }
 
   /** Rejects with a ChannelError. */
@@ -64,8 +71,10 @@ export class LeaderChannel {
       memory: this.#options.memory,
     }).then(async channel => {
       await channel.negotiate()
+      if (this.#channel === connecting) this.#open = channel
       channel.whenClosed(() => {
         if (this.#channel === connecting) this.#channel = undefined
+        if (this.#open === channel) this.#open = undefined
       })
       if (this.#isClosed) channel.close()
       return channel

@@ -101,10 +101,11 @@ export class Leading {
   }
 
   #perform(effects: readonly LeaderEffect<ProduceToken>[]): void {
+    let isSettled = false
     for (const effect of effects) {
       switch (effect.kind) {
         case 'append':
-          this.#replica.append(effect.buffer, effect.at, effect.size, effect.firstOffset)
+          isSettled = this.#replica.append(effect.buffer, effect.at, effect.size, effect.firstOffset)
           break
         case 'answer':
           effect.answer.token.settle(effect.answer)
@@ -117,6 +118,7 @@ export class Leading {
           break
       }
     }
+    if (isSettled) this.settled(undefined)
   }
 
   tick(): void {

@@ -75,29 +75,36 @@ export class Replica {
     if (latestEpoch === undefined || latestEpoch < epoch) this.log.assignEpoch(epoch, nextOffset)
   }
 
-  /** One batch of a leader, whose producers are known before it is appended. */
-  append(buffer: Buffer, at: number, size: number, firstOffset: Offset): void {
+  /**
+   * One batch of a leader, whose producers are known before it is appended. True when the log is done with it already;
+   * else the owner is told.
+   */
+  append(buffer: Buffer, at: number, size: number, firstOffset: Offset): boolean {
     this.#appending = firstOffset
-    const written = this.log.append(buffer, at, at + size)
+    const written = this.log.appendNow(buffer, at, at + size)
     this.#appending = -1
-    this.#listen(written)
+    return this.#listen(written)
   }
 
-  /** Batches of another's log, one after another: a roll's snapshot of producers speaks of what is before the batch that rolls. */
-  appendFetched(records: Buffer, size: number): void {
+  /**
+   * Batches of another's log, one after another: a roll's snapshot of producers speaks of what is before the batch that
+   * rolls. True when the log is done with them already; else the owner is told.
+   */
+  appendFetched(records: Buffer, size: number): boolean {
     this.#appending = this.log.nextOffset
-    const written = this.log.append(records, 0, size)
+    const written = this.log.appendNow(records, 0, size)
     for (let at = 0; at < size; at += sizeInBytes(records, at)) {
       this.producers.apply(records, at)
       this.#appending = lastOffset(records, at) + 1
     }
     this.#appending = -1
-    this.#listen(written)
+    return this.#listen(written)
   }
 
-  #listen(written: Promise<void>): void {
-    if (written === this.#awaited) return
+  #listen(written: Promise<void> | undefined): boolean {
+    if (written === this.#awaited) return written === undefined
     this.#awaited = written
+    if (written === undefined) return true
     // Whoever leads or follows by then has to know, also of what was appended in an epoch before.
     written.then(
       () => this.#owner.logSettled(undefined),
@@ -108,6 +115,7 @@ export class Replica {
         this.#owner.logSettled(error)
       },
     )
+    return false
   }
 
   cut(cut: () => Promise<unknown>): void {

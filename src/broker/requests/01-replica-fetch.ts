@@ -19,8 +19,6 @@ type PartitionResponse = NonNullable<TopicResponse['partitions']>[number]
 const NO_RECORDS = Buffer.alloc(0)
 /** How long a disk is waited for that holds what a follower lacks. */
 const DISK_WAIT_MS: Millis = 2000
-/** A fetch of no more partitions looks at once when one of them moves; others once in a turn, for all that moved in it. */
-const LOOKED_AT_ONCE = 8
 
 /**
  * A follower's fetch: says how far the follower is in every partition, which may move their watermarks, and takes what
@@ -93,13 +91,10 @@ export class ReplicaFetchCall implements PlacesListener {
   moved(place: Place): void {
     if (this.#resolve === undefined) return
     this.#moved.add(place)
-    if (this.#places.size <= LOOKED_AT_ONCE) {
-      this.#again()
-      return
-    }
     if (this.#isPlanned) return
     this.#isPlanned = true
-    this.#broker.world.clock.soon(() => {
+    // Behind what runs now, which may move others: one request has batches of several partitions.
+    queueMicrotask(() => {
       this.#isPlanned = false
       this.#again()
     })

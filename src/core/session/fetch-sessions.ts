@@ -82,6 +82,25 @@ export class FetchSession {
   }
 }
 
+class IncrementalContext {
+  readonly kind = 'incremental'
+  readonly session: FetchSession
+  readonly named: readonly FetchedPartition[]
+  readonly forgotten: readonly FetchedPartition[]
+  #partitions: readonly FetchedPartition[] | undefined
+
+  constructor(session: FetchSession, named: readonly FetchedPartition[], forgotten: readonly FetchedPartition[]) {
+    this.session = session
+    this.named = named
+    this.forgotten = forgotten
+  }
+
+  get partitions(): readonly FetchedPartition[] {
+    this.#partitions ??= [...this.session.partitions.values()]
+    return this.#partitions
+  }
+}
+
 /**
  * The incremental fetch sessions of a broker (KIP-227): which partitions a client asked for, so that it need name only
  * those that change. Bounded in number and in the partitions they hold together; a session gives way to a new one when
@@ -145,17 +164,7 @@ export class FetchSessions {
       partition.topic = nameOf(partition.topicId)
       if (partition.topic !== undefined) session.nameless.delete(partition)
     }
-    let partitions: readonly FetchedPartition[] | undefined
-    return {
-      kind: 'incremental',
-      get partitions() {
-        partitions ??= [...session.partitions.values()]
-        return partitions
-      },
-      named,
-      forgotten,
-      session,
-    }
+    return new IncrementalContext(session, named, forgotten)
   }
 
   #create(

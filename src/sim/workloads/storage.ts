@@ -3,7 +3,7 @@ import type { Log } from '#storage/log.ts'
 import { LOG_CONFIG_DEFAULT, type LogConfig } from '#storage/log-config.ts'
 import { LogFolders } from '#storage/log-folders.ts'
 import { StorageError } from '#storage/storage-error.ts'
-import { appendTo, LastBatchFold, plainBatch } from '#storage/testing/rig.ts'
+import { appendNowTo, LastBatchFold, plainBatch } from '#storage/testing/rig.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import type { Simulation } from '#world/fake/simulation.ts'
 import type { Disk, File } from '#world/world.ts'
@@ -188,7 +188,8 @@ class Life {
       })
       const attempt = this.#checker.attempted(bytes)
       if (this.#mutant === 'ack-early') this.#checker.acknowledged(attempt)
-      const written = appendTo({ log, fold: this.#fold }, bytes).then(
+      const now = appendNowTo({ log, fold: this.#fold }, bytes) ?? Promise.resolve()
+      const written = now.then(
         () => this.#checker.acknowledged(attempt),
         error => {
           if (!(error instanceof StorageError)) this.#fails(error)

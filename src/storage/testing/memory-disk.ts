@@ -20,6 +20,8 @@ export class MemoryDisk implements Disk {
   operations = 0
   boots = 0
   /** An error code lets the operation fail; writes may have put a part of their bytes in place. */
+  /** Whether it takes writes at once; those fail as others do. */
+  isBrisk = false
   fault: (operation: string, path: string, bytes: number) => string | undefined = () => undefined
 
   #check(operation: string, path: string, bytes = 0): void {
@@ -57,6 +59,22 @@ export class MemoryDisk implements Disk {
       }
       this.#check(operation, path, bytes)
     }
+    const put = (operation: string, parts: readonly Uint8Array[], position: number): void => {
+      const bytes = Buffer.concat(parts)
+      const take = (count: number): void => {
+        const grown = Buffer.alloc(Math.max(inode.data.length, position + count))
+        inode.data.copy(grown)
+        bytes.copy(grown, position, 0, count)
+        inode.data = grown
+      }
+      try {
+        check(operation, bytes.length)
+      } catch (error) {
+        if (open && writable) take(bytes.length >> 1)
+        throw error
+      }
+      take(bytes.length)
+    }
     return {
       size: async () => {
         check('size')
@@ -66,24 +84,12 @@ export class MemoryDisk implements Disk {
         check('read')
         return inode.data.copy(into, 0, position, Math.min(inode.data.length, position + into.length))
       },
-      write: async (parts, position) => {
-        const bytes = Buffer.concat(parts)
-        const put = (count: number): void => {
-          const grown = Buffer.alloc(Math.max(inode.data.length, position + count))
-          inode.data.copy(grown)
-          bytes.copy(grown, position, 0, count)
-          inode.data = grown
-        }
-        try {
-          check('write', bytes.length)
-        } catch (error) {
-          if (open && writable) put(bytes.length >> 1)
-          throw error
-        }
-        put(bytes.length)
-      },
+      write: async (parts, position) => put('write', parts, position),
       // Tests hold writes, fail them, and look at what waits behind one.
-      writeNow: () => false,
+      writeNow: (parts, position) => {
+        if (this.isBrisk) put('writeNow', parts, position)
+        return this.isBrisk
+      },
       truncate: async size => {
         check('truncate')
         const cut = Buffer.alloc(size)

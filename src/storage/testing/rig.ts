@@ -170,6 +170,13 @@ export function appendTo({ log, fold }: Pick<Rig, 'log' | 'fold'>, bytes: Buffer
   return written
 }
 
+/** The same, within the append where that can be. */
+export function appendNowTo({ log, fold }: Pick<Rig, 'log' | 'fold'>, bytes: Buffer): Promise<void> | undefined {
+  const written = log.appendNow(bytes)
+  for (const at of batch.batchesOf(bytes)) fold.apply(bytes, at)
+  return written
+}
+
 /** All bytes from `from` to the end, read in pieces. */
 export async function readAll(log: Log, from: Offset = log.startOffset, pieceBytes = 10_000): Promise<Buffer> {
   const pieces: Buffer[] = []

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { API } from '#protocol/apis.ts'
 import { Acknowledgements } from './acknowledgements.ts'
 import { askAny, type Connection } from './connection.ts'
+import { producePrepared } from './prepared-load.ts'
 import { type From, freeBase, Server, type ServerKind } from './server.ts'
 import { median, type Row, table } from './table.ts'
 import type { Tools } from './tools.ts'
@@ -47,6 +48,8 @@ export async function cluster(run: ClusterRun): Promise<boolean> {
   row('p99', { what: '  its p99', unit: 'µs', target: { most: 0.3 } })
   row('rate', { what: 'flat out, 64 KB batches, RF 3, acks=all', unit: 'records/s', target: { least: 3 } })
   row('cpu', { what: '  CPU of all nodes per GB produced', unit: 'CPU-s/GB', target: { most: 0.5 } })
+  row('servers', { what: 'the same from batches made before, by a client that takes little', unit: 'records/s' })
+  row('serversCpu', { what: '  CPU of all nodes per GB produced', unit: 'CPU-s/GB', target: { most: 0.5 } })
   row('leader', { what: 'kill -9 of a leader: longest gap', unit: 'ms', target: { most: 0.2 } })
   row('both', { what: 'kill -9 of a leader that is the active controller: gap', unit: 'ms', target: { most: 0.2 } })
   row('controller', { what: 'kill -9 of the active controller, no leader: gap', unit: 'ms' })
@@ -104,6 +107,8 @@ async function measure(kind: ServerKind, run: ClusterRun): Promise<Record<string
     const { recordsPerSecond } = await run.tools.produce(nodes.bootstrap, flat, bulk, properties)
     figures.rate = recordsPerSecond
     figures.cpu = (nodes.cpuSeconds() - before) / ((bulk.records * RECORD_BYTES) / 1e9)
+    await delay(2000)
+    Object.assign(figures, await nodes.servers(await topic('prepared', 6), bulk.records))
     await delay(2000)
 
     const gaps = await topic('gaps', 1)
@@ -204,6 +209,15 @@ class Cluster {
     await this.#node(dead).start()
     await this.whenWhole(topic)
     return gap
+  }
+
+  /** What the nodes take where the client takes next to nothing, so that they are what ends it. */
+  async servers(topic: string, records: number): Promise<Record<'servers' | 'serversCpu', number>> {
+    const load = { recordBytes: RECORD_BYTES, batchBytes: 65_536, inFlight: 5 }
+    await producePrepared(this.port, topic, { ...load, records: records / 5 })
+    const before = this.cpuSeconds()
+    const servers = await producePrepared(this.port, topic, { ...load, records })
+    return { servers, serversCpu: (this.cpuSeconds() - before) / ((records * RECORD_BYTES) / 1e9) }
   }
 
   async restart(id: number, topic: string): Promise<void> {

@@ -24,7 +24,12 @@ const GATHER_BYTES_MAX = 32 * MiB
 const NOW_BYTES_MAX = 128 * KiB
 /** Linux takes 1024 parts in one writev. */
 const GATHER_PARTS_MAX = 1024
-/** What is appended sooner after a write is gathered, until the turn ends. */
+/**
+ * What is written within its append at most: larger ones come in streams, where a turn that gathers them, and a follower that
+ * is told of them together, saves more than it delays.
+ */
+const WITHIN_BYTES_MAX = 16 * KiB
+/** What is appended sooner after such a write is gathered too. */
 const APART_MS: Millis = 0.2
 
 const DONE: Promise<unknown> = Promise.resolve()
@@ -162,7 +167,7 @@ export class Writer {
   /** Writes within the append; false when it has to go the way of all others, which tells of what went wrong as well. */
   #writeWithin(part: Buffer, end: Offset): boolean {
     if (this.#turns > 0 || this.#drainPlanned || this.#queue.length > 0 || this.#awaitingSync.length > 0) return false
-    if (part.length > NOW_BYTES_MAX || end - this.durableOffset >= this.config.flushMessages) return false
+    if (part.length > WITHIN_BYTES_MAX || end - this.durableOffset >= this.config.flushMessages) return false
     const { active } = this.#segments
     const file = active.writableFile
     if (file === undefined) return false

@@ -2,6 +2,7 @@ import { hostPort } from '#base/host-port.ts'
 import { VERSION } from '#base/version.ts'
 import { meansAnyAddress } from '#core/config/listeners.ts'
 import type { ServerConfig } from '#core/config/server.ts'
+import { optimizeSoon } from '#world/real/optimizer.ts'
 import { realWorld } from '#world/real/real.ts'
 import { onStopSignal } from '#world/real/stop-signals.ts'
 import type { Address, World } from '#world/world.ts'
@@ -46,6 +47,7 @@ function misused(problem: string): number {
 async function run(plan: StartPlan, config: ServerConfig): Promise<number> {
   // The pool that does the work of files is one for all threads, and is made when it is first used.
   if (plan.brokers > 1) process.env.UV_THREADPOOL_SIZE ??= String(4 * plan.brokers)
+  optimizeSoon()
   const world = realWorld({ log: plan.log })
   const fatal = (error: unknown) => {
     world.log.error({ err: error }, 'the node stops: something happened that must not, and going on could do harm')

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { findSeed } from './find.ts'
 import { runSimulation, type Workload } from './kernel.ts'
 import { WORKLOADS } from './workloads/workloads.ts'
 
@@ -49,8 +50,8 @@ if (values.find) {
   const mutants = values.mutant === undefined ? workload.mutants : [values.mutant]
   process.exitCode =
     mutants.length === 1
-      ? await findSeed(workload, mutants[0] as string, seed ?? 1, count ?? 50)
-      : findSeeds(workload, seed ?? 1, count ?? 50)
+      ? await find(workload, mutants[0] as string, seed ?? 1, count ?? 50)
+      : findAll(workload, seed ?? 1, count ?? 50)
 } else {
   const first = seed ?? crypto.getRandomValues(new Uint32Array(1))[0] ?? 1
   const minutes = number(values.minutes, 'minutes')
@@ -59,7 +60,7 @@ if (values.find) {
 }
 
 /** Each mutant in a process of its own: some are caught by an assertion that stops it. */
-function findSeeds(workload: Workload, from: number, count: number): number {
+function findAll(workload: Workload, from: number, count: number): number {
   let missed = 0
   for (const mutant of workload.mutants) {
     const of = ['--workload', workload.name, '--mutant', mutant, '--seed', String(from), '--seeds', String(count)]
@@ -77,27 +78,21 @@ function findSeeds(workload: Workload, from: number, count: number): number {
   return missed > 0 ? 1 : 0
 }
 
-/** Tries the seeds with few events each, and those that have not ended with twice as many, until one catches it. */
-async function findSeed(workload: Workload, mutant: string, from: number, count: number): Promise<number> {
+async function find(workload: Workload, mutant: string, from: number, count: number): Promise<number> {
   const began = process.uptime()
-  let seeds = Array.from({ length: count }, (_, index) => from + index)
-  for (let eventsMax = 20_000; seeds.length > 0; eventsMax *= 2) {
-    const cut: number[] = []
-    for (const seed of seeds) {
-      console.log(`trying seed ${seed}, ${eventsMax} events`)
-      const start = process.uptime()
-      const { error, events, isCut } = await runSimulation({ seed, workload, mutant, eventsMax })
-      if (error !== undefined) {
-        const seconds = (process.uptime() - start).toFixed(1)
-        console.log(`${mutant}: seed ${seed}, ${events} events, ${seconds} s: ${error.message.split('\n')[0]}`)
-        return 0
-      }
-      if (isCut) cut.push(seed)
-    }
-    seeds = cut
+  const seeds = Array.from({ length: count }, (_, index) => from + index)
+  const caught = await findSeed(workload, mutant, seeds, (seed, eventsMax) => {
+    console.log(`trying seed ${seed}, ${eventsMax} events`)
+  })
+  if (caught === undefined) {
+    console.log(
+      `${mutant}: ${count} seeds from ${from} on do not catch it (${(process.uptime() - began).toFixed(0)} s)`,
+    )
+    return 1
   }
-  console.log(`${mutant}: ${count} seeds from ${from} on do not catch it (${(process.uptime() - began).toFixed(0)} s)`)
-  return 1
+  const { seed, events, seconds, error } = caught
+  console.log(`${mutant}: seed ${seed}, ${events} events, ${seconds.toFixed(1)} s: ${error.message.split('\n')[0]}`)
+  return 0
 }
 
 async function runSeeds(workload: Workload, from: number, count: number, limitSeconds: number): Promise<number> {

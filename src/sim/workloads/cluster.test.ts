@@ -6,19 +6,13 @@ import { findSeed } from '../find.ts'
 import { runSimulation } from '../kernel.ts'
 import { cluster } from './cluster.ts'
 
-/** Seeds that failed once, each before the fix of another fault. */
-const FAILED_ONCE = [700_212, 700_239, 700_246, 970_010]
-/** How many seeds every run of the tests tries, beside those; `npm run sim` tries any number. */
+/** How many seeds every run of the tests tries, `npm run sim` tries any number. */
 const MORE_SEEDS = Number(process.env.TIDEMARK_SIM_CLUSTER_SEEDS ?? 3)
 
 async function holds(seed: number): Promise<void> {
   const { error } = await runSimulation({ seed, workload: cluster })
   assert.equal(error, undefined, `npm run sim -- --workload cluster --seed ${seed}\n${error?.stack}`)
 }
-
-test('a cluster keeps its promises where it did not once', async () => {
-  for (const seed of FAILED_ONCE) await holds(seed)
-})
 
 test(`a cluster keeps its promises through ${MORE_SEEDS} seeds`, async () => {
   // Always the same, so that the same tree has the same colour; `npm run sim` draws anew.
@@ -45,7 +39,7 @@ const CAUGHT: Record<string, readonly [seed: number, says: RegExp]> = {
   'unclean-taken-for-clean': [95, /was acknowledged|was committed in epoch|was there|watermark of .* fell/],
   'vote-forgotten': [8, /voted for|both active|was committed/],
   'quorum-of-one': [5, /the quorum committed|controller .* is active .* was committed|both lead/],
-  'answered-before-commit': [2, /take no acks=all write|never cut off|was deleted|missing|both lead|was committed/],
+  'answered-before-commit': [8, /take no acks=all write|never cut off|was deleted|missing|both lead|was committed/],
   'producers-not-followed': [6, /is there twice|comes behind/],
   'groups-forgotten': [5, /was committed|both own/],
   'commit-early': [18, /was committed|both own/],

@@ -6,7 +6,7 @@ import { findSeed } from '../find.ts'
 import { runSimulation } from '../kernel.ts'
 import { cluster } from './cluster.ts'
 
-/** How many seeds every run of the tests tries, `npm run sim` tries any number. */
+/** How many seeds every run of the tests tries; `npm run sim` tries any number. */
 const MORE_SEEDS = Number(process.env.TIDEMARK_SIM_CLUSTER_SEEDS ?? 3)
 
 async function holds(seed: number): Promise<void> {

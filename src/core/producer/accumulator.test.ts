@@ -143,6 +143,53 @@ test('no more than five are without an answer, wherever they were sent: of more 
   assert.equal(many.drain(HERE, 1e6, 500).length, 1)
 })
 
+test('what may have been written keeps its number and epoch, though the batch before it is given up', () => {
+  const made = established()
+  const first = sendBatch(made, 1, 0)
+  const second = sendBatch(made, 2, 500)
+  made.settle(first, NO_ANSWER, 600)
+  made.settle(second, NO_ANSWER, 600)
+  assert.deepEqual(made.expire(1000), [first])
+  add(made, 3, 1000)
+  assert.deepEqual(made.drain(HERE, 1e6, 1050), [second])
+  assert.deepEqual(sequenceOf(second), [0, 2])
+  assert.deepEqual(made.ready(1100), [], 'what is new would come behind a hole')
+  made.settle(second, answer(0), 1110)
+  // Where it came in, so had the first.
+  assert.deepEqual(sequenceOf(made.drain(HERE, 1e6, 1120)[0] as ProducerBatch<number>), [0, 3])
+})
+
+test('where the batch before it was not written, what follows tells, and starts again', () => {
+  const made = established()
+  const first = sendBatch(made, 1, 0)
+  const second = sendBatch(made, 2, 500)
+  made.settle(first, NO_ANSWER, 600)
+  made.settle(second, NO_ANSWER, 600)
+  made.expire(1000)
+  assert.deepEqual(made.drain(HERE, 1e6, 1050), [second])
+  assert.equal(made.settle(second, answer(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), 1110).type, 'retry')
+  assert.deepEqual(made.drain(HERE, 1e6, 1400), [second])
+  assert.deepEqual(sequenceOf(second), [1, 0])
+})
+
+test('what may have been written keeps its number and epoch, though another partition raises the epoch', () => {
+  const made = established()
+  const other = [{ topic: 't', partition: 1 }]
+  const held = sendBatch(made, 1, 0)
+  made.settle(held, NO_ANSWER, 20)
+  made.append('t', 1, { timestamp: 1, key: null, value: Buffer.alloc(1), headers: [] }, 2, 20)
+  const [refused] = made.drain(other, 1e6, 40)
+  made.settle(refused as ProducerBatch<number>, answer(ErrorCode.INVALID_RECORD), 50)
+  made.append('t', 1, { timestamp: 1, key: null, value: Buffer.alloc(1), headers: [] }, 3, 50)
+  assert.deepEqual(sequenceOf(made.drain(other, 1e6, 60)[0] as ProducerBatch<number>), [1, 0])
+  add(made, 4, 60)
+  assert.deepEqual(made.drain(HERE, 1e6, 200), [held])
+  assert.deepEqual(sequenceOf(held), [0, 1])
+  assert.deepEqual(made.drain(HERE, 1e6, 200), [])
+  made.settle(held, answer(0), 210)
+  assert.deepEqual(sequenceOf(made.drain(HERE, 1e6, 220)[0] as ProducerBatch<number>), [1, 0])
+})
+
 test('a hole in the numbers raises the epoch once all has come back, and what is left starts at 0', () => {
   const broken = established()
   const first = sendBatch(broken, 1, 0)
@@ -153,7 +200,7 @@ test('a hole in the numbers raises the epoch once all has come back, and what is
   })
   add(broken, 3, 30)
   assert.deepEqual(broken.ready(100), [], 'the second is under way with a number of the old epoch')
-  assert.equal(broken.settle(second, answer(ErrorCode.NOT_LEADER_OR_FOLLOWER), 100).type, 'retry')
+  assert.equal(broken.settle(second, answer(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), 100).type, 'retry')
   assert.deepEqual(broken.drain(HERE, 1e6, 300), [second])
   assert.deepEqual(sequenceOf(second), [1, 0])
   broken.settle(second, answer(0), 310)
@@ -290,6 +337,49 @@ test('whatever the network loses, every record is written once and in order', ()
       Array.from({ length: 60 }, (_, tag) => tag),
       `seed ${seed}`,
     )
+  }
+})
+
+test('whatever is lost, refused and given up, nothing is written twice or out of order', () => {
+  for (let seed = 1; seed <= 300; seed++) {
+    const random = new SeededRandom(seed)
+    const sender = accumulator({ deliveryTimeoutMs: random.pick([400, 1000]) })
+    const logs = [new SequencedLog(), new SequencedLog()]
+    const wires: ProducerBatch<number>[][] = [[], []]
+    const told = new Set<number>()
+    const failed = new Set<number>()
+    let now = 0
+    let next = 0
+    const note = (sent: ProducerBatch<number>, outcome: Parameters<typeof sender.settle>[1]): void => {
+      const { type } = sender.settle(sent, outcome, now)
+      if (type !== 'retry') for (const tag of sent.tags) (type === 'written' ? told : failed).add(tag)
+    }
+    while (next < 120 || !sender.empty) {
+      now += random.between(1, 60)
+      for (let count = random.below(4); count > 0 && next < 120; count--) {
+        const record = { timestamp: 1, key: null, value: Buffer.alloc(10), headers: [] }
+        sender.append('t', next % 2, record, next++, now)
+      }
+      for (const batch of sender.expire(now)) for (const tag of batch.tags) failed.add(tag)
+      for (const [partition, wire] of wires.entries()) {
+        if (wire.length < 5) wire.push(...sender.drain([{ topic: 't', partition }], 1e6, now))
+        if (wire.length === 0 || random.chance(0.5)) continue
+        const broken = random.chance(0.4)
+        for (const sent of wire.splice(0, broken ? wire.length : 1)) {
+          const refused = random.chance(0.15)
+            ? random.pick([ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.INVALID_RECORD])
+            : undefined
+          const errorCode = broken && random.chance(0.5) ? undefined : (refused ?? logs[partition]?.append(sent) ?? 0)
+          note(sent, broken || errorCode === undefined ? NO_ANSWER : answer(errorCode))
+        }
+      }
+    }
+    for (const { written } of logs) {
+      assert.deepEqual(written, [...new Set(written)].sort((a, b) => a - b), `seed ${seed}`)
+      for (const tag of written) assert.ok(told.has(tag) || failed.has(tag))
+    }
+    const written = new Set(logs.flatMap(log => log.written))
+    for (const tag of told) assert.ok(written.has(tag), `seed ${seed}: ${tag} is missing`)
   }
 })
 

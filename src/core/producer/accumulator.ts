@@ -87,7 +87,9 @@ interface PartitionQueue<Tag> {
   inFlight: number
   identity: ProducerIdentity | undefined
   nextSequence: number
-  /** A sequence was given up: nothing after it can be written under this epoch. */
+  /** A sequence was given up, and whether it was written is not known, or it was not: what comes after it tells. */
+  doubtful: boolean
+  /** There is a hole in the sequences: nothing after it can be written under this epoch, and nothing after it was. */
   broken: boolean
   /** The broker has taken a batch of this identity. Before that it takes any sequence, so only one batch may be under way. */
   established: boolean
@@ -281,6 +283,7 @@ export class Accumulator<Tag> {
         inFlight: 0,
         identity: undefined,
         nextSequence: 0,
+        doubtful: false,
         broken: false,
         established: false,
       }
@@ -296,7 +299,11 @@ export class Accumulator<Tag> {
     if (this.options.idempotent) {
       // Under a new epoch numbers start at 0, so everything of the old one must have come back; and the first batch of
       // all must have been taken, for were it refused the broker would begin with the second.
-      if ((queue.broken || !queue.established || this.#stale(queue)) && queue.inFlight > 0) return undefined
+      if ((queue.broken || !queue.established) && queue.inFlight > 0) return undefined
+      // Of what has a number nobody knows whether it was written: it keeps that, or it may be written twice, and until it
+      // is settled nothing follows it that would need a number of another epoch, or would come behind a hole.
+      const isSettled = queue.broken || queue.outstanding.length === 0
+      if (batch.baseSequence < 0 && !isSettled && (queue.doubtful || this.#stale(queue))) return undefined
       // The broker knows a repeat of the last few only; they may be under way to a leader that is none any more.
       if (batch.baseSequence < 0 && queue.outstanding.length >= IDEMPOTENT_IN_FLIGHT_MAX) return undefined
       // One that is sent again goes alone, after all that is older is settled.
@@ -336,12 +343,17 @@ export class Accumulator<Tag> {
     }
   }
 
-  /** Takes over the producer's identity where the partition has none, an old one, or one whose numbers have a gap. */
+  /**
+   * Takes over the producer's identity where the partition has none, an old one, or one whose numbers have a hole. What was
+   * sent and may have been written keeps the identity under which it was: by another the broker would not know it again.
+   */
   #renew(queue: PartitionQueue<Tag>): void {
     if (queue.broken && !this.#stale(queue)) this.#raiseEpoch()
-    if (queue.identity !== undefined && !queue.broken && !this.#stale(queue)) return
+    const isOld = queue.broken || (this.#stale(queue) && queue.outstanding.length === 0)
+    if (queue.identity !== undefined && !isOld) return
     assert(queue.inFlight === 0, 'a partition changes its identity when nothing is under way')
     queue.identity = this.#identity
+    queue.doubtful = false
     queue.broken = false
     queue.established = false
     queue.nextSequence = 0
@@ -407,7 +419,10 @@ export class Accumulator<Tag> {
     const at = queue.outstanding.indexOf(batch)
     if (at >= 0) {
       queue.outstanding.splice(at, 1)
-      if (failed) this.#break(queue)
+      if (failed) queue.doubtful = true
+      // What was written with the last number of all was written behind all the others: there is no hole.
+      else if (sequenceAfter(batch.baseSequence, batch.recordsCount) === queue.nextSequence) queue.doubtful = false
+      if (queue.doubtful && queue.outstanding.length === 0) this.#break(queue)
     }
     this.#bufferedBytes -= batch.reservedBytes
     if (this.empty) this.#flushing = false

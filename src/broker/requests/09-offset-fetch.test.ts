@@ -49,4 +49,14 @@ test('what was committed for an earlier topic of the same name is not told of th
   assert.deepEqual(await asked(10, [{ name: '', topicId: LATER, partitionIndexes }]), [[-1, 100]])
   // Nobody has taken the name of one that is gone.
   assert.deepEqual(await asked(8, [{ name: 'gone', topicId: zero, partitionIndexes: [0] }]), [[7]])
+  // Who asks for all is told as little of the earlier topic, and of one topic at once what names it by its id or by its name.
+  assert.deepEqual(await asked(8, null), [[100], [7]])
+  assert.deepEqual(await asked(10, null), [[100], [7]])
+  const unnamed = { offset: 5, leaderEpoch: 0, metadata: '', commitTimestamp: 0, expireTimestamp: -1 }
+  shard.apply(
+    { kind: 'OffsetCommit', group: 'group', topic: 'topic', partition: 2, value: offsetCommitValue(unnamed) },
+    3,
+  )
+  assert.deepEqual(await asked(8, null), [[100, 5], [7]])
+  assert.deepEqual(await asked(10, null), [[100, 5], [7]])
 })

@@ -74,11 +74,13 @@ async function fetchPortion(broker: Broker, group: OffsetFetchGroup, call: Call)
       partitions: partitionIndexes.map(index => nothing(index, ErrorCode[error])),
     })),
   }))
-  const answered = (response.topics ?? [])
-    .filter(({ name = '', topicId = ZERO_UUID }) => topicId === ZERO_UUID || [ZERO_UUID, topicId].includes(idOf(name)))
-    .map(topic =>
-      byId && (topic.topicId ?? ZERO_UUID) === ZERO_UUID ? { ...topic, topicId: idOf(topic.name ?? '') } : topic,
-    )
+  const answered = joinedByName(
+    (response.topics ?? []).filter(
+      ({ name = '', topicId = ZERO_UUID }) => topicId === ZERO_UUID || [ZERO_UUID, topicId].includes(idOf(name)),
+    ),
+  ).map(topic =>
+    byId && (topic.topicId ?? ZERO_UUID) === ZERO_UUID ? { ...topic, topicId: idOf(topic.name ?? '') } : topic,
+  )
   const refused = unknown.map(({ topicId, partitionIndexes }) => ({
     topicId,
     partitions: partitionIndexes.map(index => nothing(index, ErrorCode.UNKNOWN_TOPIC_ID)),
@@ -86,6 +88,18 @@ async function fetchPortion(broker: Broker, group: OffsetFetchGroup, call: Call)
   // A topic that is gone has no id to be named by.
   const named = byId ? answered.filter(({ topicId }) => topicId !== ZERO_UUID) : answered
   return { ...response, topics: [...named, ...refused] }
+}
+
+type AnsweredTopic = NonNullable<OffsetFetchGroupResponse['topics']>[number]
+
+/** Where some was committed for a topic by its id and some by its name alone, that is one topic. */
+function joinedByName(topics: readonly AnsweredTopic[]): readonly AnsweredTopic[] {
+  const byName = Map.groupBy(topics, ({ name }) => name)
+  if (byName.size === topics.length) return topics
+  return Array.from(byName.values(), same => ({
+    ...(same.find(({ topicId = ZERO_UUID }) => topicId !== ZERO_UUID) ?? same[0]),
+    partitions: same.flatMap(({ partitions = [] }) => partitions),
+  }))
 }
 
 function nothing(partitionIndex: number, errorCode: number) {

@@ -84,12 +84,17 @@ export class Offsets {
   #fetch({ groupId, topics }: OffsetFetchGroup): OffsetFetchGroupResponse['topics'] {
     const offsets = this.#store.group(groupId) && this.#store.offsets(groupId)
     if (topics === null) {
-      return Array.from(offsets ?? [], ([name, partitions]) => ({
-        name,
-        // One id per name: the youngest that is known.
-        topicId: Array.from(partitions.values()).reduce((a, b) => (b.at > a.at ? b : a)).topicId,
-        partitions: Array.from(partitions, ([partition, offset]) => fetched(partition, offset)),
-      }))
+      // Of each topic that had the name, what was committed for it: who asks knows which of them there is.
+      return [...(offsets ?? [])].flatMap(([name, partitions]) =>
+        Array.from(
+          Map.groupBy(partitions, ([, { topicId }]) => topicId),
+          ([topicId, list]) => ({
+            name,
+            topicId,
+            partitions: list.map(([partition, offset]) => fetched(partition, offset)),
+          }),
+        ),
+      )
     }
     return topics.map(({ name, topicId, partitionIndexes }) => ({
       name,

@@ -58,7 +58,9 @@ export class LogReader {
       }
       return undefined
     } catch (error) {
-      throw this.#unreadable(storageError(error, this.#folder))
+      const failure = storageError(error, this.#folder)
+      // A log that was closed meanwhile tells nothing of the disk.
+      throw this.#segments[0]?.hasLeft === true ? failure : this.#unreadable(failure)
     }
   }
 

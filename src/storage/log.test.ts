@@ -529,20 +529,23 @@ test('a log that is closed while it is cut is written down as it is then', async
   await log.close()
 })
 
-/** The folder is another's by the time that `work` on its first log goes on from the file that it waits for. */
-async function outlived(work: (log: Rig['log']) => Promise<unknown>): Promise<Rig> {
+/** The folder is another's by the time that `work` on its first log goes on with the file that it waits for. */
+async function outlived(waitsFor: 'open' | 'readFile', work: (log: Rig['log']) => Promise<unknown>): Promise<Rig> {
   const config = { segmentBytes: 300, retentionMs: 1000 }
   const before = await openRig(config)
   await fill(before, 2)
   await before.log.close()
   const { disk, log, fold } = await openRig(config, { disk: before.disk })
   await appendTo({ log, fold }, plainBatch(4, 1, 10, T0))
+  if (waitsFor === 'open') await log.checkpoint()
   const held = Promise.withResolvers<void>()
   const readFile = disk.readFile.bind(disk)
-  disk.readFile = path => readFile(path).then(bytes => held.promise.then(() => bytes))
+  const open = disk.open.bind(disk)
+  if (waitsFor === 'open') disk.open = (path, how) => held.promise.then(() => open(path, how))
+  else disk.readFile = path => readFile(path).then(bytes => held.promise.then(() => bytes))
   const working = work(log).catch((error: unknown) => assert.ok(error instanceof StorageError))
   await new Promise(resolve => setImmediate(resolve))
-  disk.readFile = readFile
+  Object.assign(disk, { readFile, open })
   await log.abandon()
   await disk.rename(TEST_FOLDER, `${TEST_FOLDER}.gone`)
   const rig = await openRig({}, { disk, fresh: true })
@@ -553,7 +556,17 @@ async function outlived(work: (log: Rig['log']) => Promise<unknown>): Promise<Ri
 }
 
 test('retention that was under way when a log left takes nothing from who has its folder by then', async () => {
-  const { disk, log } = await outlived(before => before.retain(T0 + 1_000_000, 5))
+  const { disk, log } = await outlived('readFile', before => before.retain(T0 + 1_000_000, 5))
   assert.deepEqual(offsetsIn(await readAll(log)), [0, 1])
   assert.notEqual(disk.contentOf(`${TEST_FOLDER}/00000000000000000000.log`), undefined)
+})
+
+test('a read that was under way when a log left finds nothing of who has its folder by then, and makes no index of it', async () => {
+  let found: unknown
+  const { disk, log } = await outlived('open', async before => {
+    found = await before.read(0, 1e6, 100)
+  })
+  assert.equal(found, undefined)
+  assert.deepEqual(offsetsIn(await readAll(log)), [0, 1])
+  assert.equal(disk.contentOf(`${TEST_FOLDER}/00000000000000000000.index`), undefined)
 })

@@ -473,6 +473,6 @@ export class Log {
     for (const timer of this.#deletions ?? []) timer.cancel()
     this.#deletions = undefined
     await this.#writer.stop()
-    for (const segment of this.#segments) segment.closeFile()
+    for (const segment of this.#segments) segment.leave()
   }
 }

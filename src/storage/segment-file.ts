@@ -1,5 +1,5 @@
 import type { Millis } from '#base/units.ts'
-import type { File } from '#world/world.ts'
+import { type File, WorldError } from '#world/world.ts'
 import type { SegmentPlace } from './segment.ts'
 
 /** One open file at most, opened when somebody needs it, that may be closed again while nobody does. */
@@ -9,6 +9,7 @@ export class SegmentFile {
   #file: File | undefined
   #isWritable = false
   #opening: Promise<File> | undefined
+  #hasLeft = false
   /** It may not be closed behind somebody's back: it is being written. */
   busy = false
   usedAt: Millis = 0
@@ -57,7 +58,10 @@ export class SegmentFile {
   }
 
   async #openNow(how: { readonly create: boolean; readonly write: boolean }): Promise<File> {
+    this.#refuseLeft()
     const file = await this.#place.disk.open(this.#segment.filePath, how)
+    if (this.#hasLeft) file.close().catch(() => undefined)
+    this.#refuseLeft()
     this.retire()
     this.#file = file
     this.#isWritable = how.write
@@ -77,6 +81,20 @@ export class SegmentFile {
     this.#taken()
       ?.close()
       .catch(() => undefined)
+  }
+
+  get hasLeft(): boolean {
+    return this.#hasLeft
+  }
+
+  /** The log is closed. What has its name from now on may be the file of another, of a topic that was made anew. */
+  leave(): void {
+    this.#hasLeft = true
+    this.close()
+  }
+
+  #refuseLeft(): void {
+    if (this.#hasLeft) throw new WorldError('ECANCELED', `open ${this.#segment.filePath}: the log was closed meanwhile`)
   }
 
   #taken(): File | undefined {

@@ -112,6 +112,15 @@ export class Segment {
     this.#file.close()
   }
 
+  get hasLeft(): boolean {
+    return this.#file.hasLeft
+  }
+
+  /** The log is closed: nobody opens the file any more, or makes indexes of it. */
+  leave(): void {
+    this.#file.leave()
+  }
+
   get indexBytes(): number {
     return this.#indexes === undefined ? 0 : Math.max(this.#indexes.offsets.bytes, this.#indexes.times.bytes)
   }
@@ -221,7 +230,7 @@ export class Segment {
     // Of a file that is damaged they would say less than there is, also when it is restored.
     this.#indexesChanged = copy.size === this.size
     // Only a saving for the next time; a disk that does not take them changes nothing.
-    await this.writeIndexes().catch(() => undefined)
+    if (!this.hasLeft) await this.writeIndexes().catch(() => undefined)
     return indexes
   }
 

@@ -67,6 +67,10 @@ export class Consumer {
   #committingItself = false
   /** Who finds out where to begin with a partition; nobody once it was given up. */
   readonly #beginning = new Map<string, object>()
+  /** What the group wants back is given up when the application comes for more. */
+  #revocations: (() => void)[] = []
+  /** Of the last poll of the iterator, what the application has not come to, in reverse. */
+  #unseen: ConsumedRecord[] = []
   #closed = false
 
   constructor(client: Client, options: Partial<ConsumerOptions> = {}) {
@@ -106,7 +110,11 @@ export class Consumer {
       {
         revoke: partitions => this.#revoke(partitions),
         lost: partitions => this.#drop(partitions),
-        assigned: (_, added) => void this.#begin(added),
+        assigned: (_, added) => {
+          // Of a generation before: it was put out of that before the application came for more.
+          this.#giveUp()
+          void this.#begin(added)
+        },
         failed: error => {
           this.#failure = error
           this.#fetcher.interrupt()
@@ -120,16 +128,39 @@ export class Consumer {
   async poll(timeoutMs: Millis = 1000): Promise<ConsumedRecord[]> {
     if (this.#closed) throw new ClientError('CLOSED', 'the consumer is closed')
     if (this.#failure !== undefined) throw this.#failure
+    this.#giveUp()
     this.#session?.polled()
     this.#commitSometimes()
-    const records = await this.#fetcher.poll(this.#options.pollRecordsMax, timeoutMs)
-    if (records.length === 0 && this.#failure !== undefined) throw this.#failure
-    return records
+    const { clock } = this.#client.world
+    const until = clock.monotonic() + timeoutMs
+    for (;;) {
+      const records = await this.#fetcher.poll(this.#options.pollRecordsMax, Math.max(0, until - clock.monotonic()))
+      if (records.length > 0) return records
+      if (this.#failure !== undefined) throw this.#failure
+      this.#giveUp()
+      if (this.#closed || clock.monotonic() >= until) return records
+    }
   }
 
-  /** Every record, forever; until the loop is left or the consumer closed. */
+  /** Every record, forever; until the loop is left or the consumer closed. What it did not come to is read again. */
   async *[Symbol.asyncIterator](): AsyncGenerator<ConsumedRecord, void, undefined> {
-    while (!this.#closed) yield* await this.poll()
+    try {
+      while (!this.#closed) {
+        this.#unseen = (await this.poll()).reverse()
+        for (let next = this.#unseen.pop(); next !== undefined; next = this.#unseen.pop()) yield next
+      }
+    } finally {
+      const first = this.#firstUnseen()
+      for (const of of this.#fetcher.partitions) {
+        const offset = first.get(keyOf(of))
+        if (offset !== undefined) this.#fetcher.add(of, offset)
+      }
+      this.#unseen = []
+    }
+  }
+
+  #firstUnseen(): Map<string, Offset> {
+    return new Map(this.#unseen.map(record => [keyOf(record), record.offset]))
   }
 
   /** The offset that is handed out next; undefined while that is not known. */
@@ -146,6 +177,7 @@ export class Consumer {
     if (!this.#fetcher.partitions.some(({ topic, partition }) => topic === of.topic && partition === of.partition)) {
       throw new ClientError('INVALID_ARGUMENT', `partition ${of.topic}-${of.partition} is not assigned`)
     }
+    this.#unseen = this.#unseen.filter(record => keyOf(record) !== keyOf(of))
     this.#fetcher.add(of, to)
   }
 
@@ -157,6 +189,10 @@ export class Consumer {
   /** Commits if that is left to the consumer, leaves the group and stops. */
   async close(): Promise<void> {
     if (this.#closed) return
+    if (this.#revocations.length > 0) {
+      this.#giveUp()
+      await this.#committing
+    }
     if (this.#session?.stable === true && this.#options.autoCommitIntervalMs > 0) await this.commit().catch(() => {})
     this.#closed = true
     this.#fetcher.close()
@@ -170,14 +206,18 @@ export class Consumer {
   async #commit(partitions: readonly TopicPartition[], timeoutMs?: Millis): Promise<void> {
     const { group } = this.#options
     if (group === undefined) throw new ClientError('INVALID_ARGUMENT', 'to commit a consumer needs a group')
+    const committer = this.#session?.committer
+    if (committer !== undefined && committer.generationId < 0) {
+      throw new ClientError('UNKNOWN_MEMBER_ID', `this consumer is no member of group "${group}" at the moment`)
+    }
     const offsets: (TopicPartition & { offset: Offset })[] = []
+    const unseen = this.#firstUnseen()
     for (const each of partitions) {
-      const offset = this.#fetcher.position(each)
+      const offset = unseen.get(keyOf(each)) ?? this.#fetcher.position(each)
       if (offset !== undefined && this.#committed.get(keyOf(each)) !== offset) offsets.push({ ...each, offset })
     }
     this.#committedAt = this.#client.world.clock.monotonic()
     if (offsets.length === 0) return
-    const committer = this.#session?.committer
     const turn = this.#committing.then(() => this.#commitNow(group, offsets, committer, timeoutMs))
     this.#committing = turn.catch(() => {})
     await turn
@@ -215,15 +255,37 @@ export class Consumer {
       })
   }
 
+  /**
+   * 1. The application is handed records. 2. While it works on them the group wants their partitions back. 3. Where all that
+   * was handed out is committed there and then, and the application fails, nobody reads what it had not come to. So they
+   * stay until it comes for more, or its time between two polls is over.
+   */
   async #revoke(partitions: readonly TopicPartition[]): Promise<void> {
+    const generationId = this.#session?.committer.generationId
+    await new Promise<void>(resolve => {
+      this.#revocations.push(() => resolve(this.#revokeNow(partitions, generationId)))
+      this.#fetcher.interrupt()
+    })
+  }
+
+  /** What is committed is where the application is when this is called. */
+  async #revokeNow(partitions: readonly TopicPartition[], generationId: number | undefined): Promise<void> {
     try {
+      // It may have been put out of the group meanwhile.
+      if (generationId !== this.#session?.committer.generationId) return
+      for (const each of partitions) this.#fetcher.hold(each)
       if (this.#options.autoCommitIntervalMs > 0) await this.#commit(partitions)
       await this.#options.onRevoked(partitions)
     } catch {
       // The group does not wait: what was not committed is read again by the next owner.
     } finally {
-      this.#drop(partitions)
+      // What was put out and has come back since is another matter.
+      this.#drop(partitions.filter(each => this.#session?.owns(each) !== true))
     }
+  }
+
+  #giveUp(): void {
+    for (const begin of this.#revocations.splice(0)) begin()
   }
 
   #drop(partitions: readonly TopicPartition[]): void {

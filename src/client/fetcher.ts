@@ -36,6 +36,8 @@ interface Tracked extends TopicPartition {
   highWatermark: Offset
   /** Its position is being asked for. */
   seeking: boolean
+  /** Nothing more of it is handed out. */
+  held: boolean
   /** After an error: not before this, unless another one leads. */
   notBefore: Millis
   /** Who led when there was the error. */
@@ -68,6 +70,7 @@ export class Fetcher {
   #refreshing = false
   #error: unknown
   #wake: (() => void) | undefined
+  #interrupted = false
   #closed = false
   /** Where the next look for records begins, so that every partition gets its turn. */
   #turn = 0
@@ -93,9 +96,16 @@ export class Fetcher {
       fetched: undefined,
       highWatermark: -1,
       seeking: false,
+      held: false,
       notBefore: 0,
       failedAt: undefined,
     })
+  }
+
+  /** Hands nothing more out of it; where the application is stays known. */
+  hold(of: TopicPartition): void {
+    const tracked = this.#partitions.get(keyOf(of))
+    if (tracked !== undefined) tracked.held = true
   }
 
   remove(of: TopicPartition): void {
@@ -112,7 +122,7 @@ export class Fetcher {
     return this.#partitions.get(keyOf(of))?.highWatermark ?? -1
   }
 
-  /** Up to `max` records that are here, or that come in time. Rejects with what only the application can decide. */
+  /** Up to `max` records that are here, or that come in time; none when it is interrupted. Rejects with what only the application can decide. */
   async poll(max: number, timeoutMs: Millis): Promise<ConsumedRecord[]> {
     const { clock } = this.#client.world
     const until = clock.monotonic() + timeoutMs
@@ -122,6 +132,10 @@ export class Fetcher {
       this.#fetchMore()
       const left = until - clock.monotonic()
       if (records.length > 0 || left <= 0 || this.#closed) return records
+      if (this.#interrupted) {
+        this.#interrupted = false
+        return records
+      }
       await this.#news(Math.min(left, this.#options.maxWaitMs))
     }
   }
@@ -134,6 +148,7 @@ export class Fetcher {
 
   /** Ends a wait in `poll` early: something else than records has come. */
   interrupt(): void {
+    this.#interrupted = true
     this.#notify()
   }
 
@@ -156,8 +171,8 @@ export class Fetcher {
   }
 
   #takeFrom(each: Tracked, records: ConsumedRecord[], max: number): void {
-    const { topic, partition, fetched } = each
-    if (fetched === undefined) return
+    const { topic, partition, fetched, held } = each
+    if (fetched === undefined || held) return
     try {
       while (records.length < max) {
         const record = fetched.next()
@@ -182,7 +197,7 @@ export class Fetcher {
     const byLeader = new Map<NodeId, Tracked[]>()
     const stale = new Set<string>()
     for (const each of this.#partitions.values()) {
-      if (each.notBefore > now || each.seeking) continue
+      if (each.notBefore > now || each.seeking || each.held) continue
       const leader = this.#leaderOf(each)
       const list = byLeader.get(leader)
       if (leader < 0) stale.add(each.topic)

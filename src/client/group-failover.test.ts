@@ -17,6 +17,10 @@ class GroupDouble extends BrokerDouble {
   /** Until when it has not loaded the group's offsets. */
   loadsUntil = 0
   readonly commits: number[] = []
+  /** What it answers to heartbeats until somebody joins. */
+  rebalances = false
+  joins = 0
+  recordsPerFetch = 1
 
   constructor(simulation: Simulation) {
     super(1, simulation.node('b1'), { leader: 1, leaderEpoch: 3 })
@@ -27,15 +31,18 @@ class GroupDouble extends BrokerDouble {
     return [
       serve({
         api: API.JoinGroup,
-        handle: ({ protocols }) => ({
-          errorCode: 0,
-          generationId: 1,
-          protocolType: 'consumer',
-          protocolName: protocols[0]?.name ?? '',
-          leader: 'm',
-          memberId: 'm',
-          members: [{ memberId: 'm', metadata: protocols[0]?.metadata ?? Buffer.alloc(0) }],
-        }),
+        handle: ({ protocols }) => {
+          this.rebalances = false
+          return {
+            errorCode: 0,
+            generationId: ++this.joins,
+            protocolType: 'consumer',
+            protocolName: protocols[0]?.name ?? '',
+            leader: 'm',
+            memberId: 'm',
+            members: [{ memberId: 'm', metadata: protocols[0]?.metadata ?? Buffer.alloc(0) }],
+          }
+        },
       }),
       serve({
         api: API.SyncGroup,
@@ -47,7 +54,10 @@ class GroupDouble extends BrokerDouble {
           topics: topics.map(({ name }) => ({ name, partitions: [{ partitionIndex: 0, errorCode: 0, offset: 0 }] })),
         }),
       }),
-      serve({ api: API.Heartbeat, handle: () => ({ errorCode: 0 }) }),
+      serve({
+        api: API.Heartbeat,
+        handle: () => ({ errorCode: this.rebalances ? ErrorCode.REBALANCE_IN_PROGRESS : 0 }),
+      }),
       serve({ api: API.LeaveGroup, handle: () => ({ errorCode: 0 }) }),
       serve({
         api: API.OffsetFetch,
@@ -82,7 +92,7 @@ class GroupDouble extends BrokerDouble {
               partitionIndex: partition,
               errorCode: 0,
               highWatermark: fetchOffset + 1,
-              records: recordAt(fetchOffset),
+              records: recordsAt(fetchOffset, this.recordsPerFetch),
             })),
           })),
         }
@@ -91,9 +101,9 @@ class GroupDouble extends BrokerDouble {
   }
 }
 
-function recordAt(offset: number): Buffer {
+function recordsAt(offset: number, count: number): Buffer {
   const builder = new BatchBuilder({ compression: 'none', bytesMax: 1000 })
-  builder.append(1, null, Buffer.from('x'), [])
+  for (let record = 0; record < count; record++) builder.append(1, null, Buffer.from('x'), [])
   const bytes = builder.build()
   stamp(bytes, 0, offset, 3)
   return bytes
@@ -151,5 +161,67 @@ test('a member waits for the offsets of its group for as long as the partitions 
     while (simulation.schedule.now < 160_000_000) count += (await consumer.poll(1000)).length
     assert.ok(count > 0)
     await consumer.close()
+  })
+})
+
+test('what the application works on is not committed when the group wants its partitions back, before it comes for more', async () => {
+  for (const assignors of [['range'], ['range', 'cooperative-sticky']]) {
+    await run(async (broker, client, simulation) => {
+      const consumer = new Consumer(client, { group: 'g', offsetReset: 'earliest', assignors })
+      consumer.subscribe([TOPIC])
+      let records = await consumer.poll(1000)
+      while (records.length === 0) records = await consumer.poll(1000)
+      const done = records.at(-1)?.offset ?? 0
+      records = await consumer.poll(1000)
+      assert.equal(records[0]?.offset, done + 1)
+      broker.rebalances = true
+      await simulation.wait(20_000)
+      assert.equal(broker.joins, 1)
+      assert.deepEqual(broker.commits, [])
+      records = await consumer.poll(10)
+      await simulation.wait(1000)
+      assert.deepEqual(broker.commits, [done + 2])
+      assert.equal(broker.joins, 2)
+      assert.deepEqual(records, [], 'nothing more of what is given up')
+      // Who waits for records has come for more.
+      broker.rebalances = true
+      while (broker.joins === 2) await consumer.poll(30_000)
+      await consumer.close()
+    })
+  }
+})
+
+test('a member that was put out while it was to give its partitions up takes nothing away that it has again', async () => {
+  await run(async (broker, client, simulation) => {
+    const consumer = new Consumer(client, { group: 'g', offsetReset: 'earliest', pollIntervalMs: 10_000 })
+    consumer.subscribe([TOPIC])
+    while ((await consumer.poll(1000)).length === 0);
+    broker.rebalances = true
+    await simulation.wait(30_000)
+    let count = 0
+    for (let round = 0; round < 20; round++) count += (await consumer.poll(500)).length
+    assert.ok(count > 5)
+    await consumer.close()
+  })
+})
+
+test('who leaves the loop over all records has come as far as it went, and commits no more', async () => {
+  await run(async (broker, client) => {
+    broker.recordsPerFetch = 10
+    const consumer = new Consumer(client, { group: 'g', offsetReset: 'earliest' })
+    consumer.subscribe([TOPIC])
+    for await (const { offset } of consumer) {
+      if (offset === 1) await consumer.commit()
+      if (offset === 3) break
+    }
+    assert.deepEqual(broker.commits, [2])
+    assert.equal((await consumer.poll(1000))[0]?.offset, 4)
+    consumer.seek({ topic: TOPIC, partition: 0 }, 13)
+    for await (const { offset } of consumer) {
+      assert.equal(offset, 13)
+      break
+    }
+    await consumer.close()
+    assert.deepEqual(broker.commits, [2, 14])
   })
 })

@@ -56,6 +56,8 @@ export class FetchLane implements Asker<FetchAnswer> {
   readonly #settling = new Set<Partition>()
   #deadline: Deadline | undefined
   #planned = false
+  /** The last fetch as a whole. */
+  #isRefused = false
   #failures = 0
   #failedUntil: Millis = 0
   #failingSince: Millis | undefined
@@ -191,7 +193,6 @@ export class FetchLane implements Asker<FetchAnswer> {
   }
 
   #next(): void {
-    if (this.#stopped) return
     if (this.#settling.size === 0) this.#fetchNow()
     else this.#deadline ??= this.#options.deadlines.after(SETTLE_MS, () => this.#fetchNow())
   }
@@ -215,19 +216,23 @@ export class FetchLane implements Asker<FetchAnswer> {
     this.#options.log.info({ leader: this.#leaderId }, `broker ${this.#leaderId} can be fetched from again`)
   }
 
-  failed(error: ChannelError): void {
+  failed({ message }: ChannelError): void {
     this.#isFetching = false
     if (this.#stopped) return
+    this.#session.failed()
+    this.#rest(message)
+    this.fetchSoon()
+  }
+
+  #rest(reason: string): void {
     const { log, world, terms } = this.#options
     const now = world.clock.monotonic()
-    this.#session.failed()
-    log.debug({ leader: this.#leaderId, reason: error.message }, 'a leader cannot be fetched from; trying again')
+    log.debug({ leader: this.#leaderId, reason }, 'a leader cannot be fetched from; trying again')
     this.#failingSince ??= now
-    if (now - this.#failingSince >= UNREACHABLE_AFTER_MS) this.#complain(error.message)
+    if (now - this.#failingSince >= UNREACHABLE_AFTER_MS) this.#complain(reason)
     const pauseMs = Math.min(RECONNECT_MS * 2 ** Math.min(this.#failures, 10), terms().backoffMs)
     this.#failures++
     this.#failedUntil = now + pauseMs
-    this.fetchSoon()
   }
 
   #ask(channel: Channel, throttledMs: Millis): void {
@@ -279,7 +284,11 @@ export class FetchLane implements Asker<FetchAnswer> {
     }
     this.#giveBack(frame, writes)
     this.#isFetching = false
+    if (this.#stopped) return
     if (isOfSession) this.#reached()
+    // A session that the leader forgot is opened anew at once; a leader that refuses that as well is not asked as fast as it can.
+    else if (this.#isRefused) this.#rest(`it answers ${errorOf(answer.errorCode).name}`)
+    this.#isRefused = !isOfSession
     this.#next()
   }
 

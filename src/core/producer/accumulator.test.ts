@@ -375,7 +375,11 @@ test('whatever is lost, refused and given up, nothing is written twice or out of
       }
     }
     for (const { written } of logs) {
-      assert.deepEqual(written, [...new Set(written)].sort((a, b) => a - b), `seed ${seed}`)
+      assert.deepEqual(
+        written,
+        [...new Set(written)].sort((a, b) => a - b),
+        `seed ${seed}`,
+      )
       for (const tag of written) assert.ok(told.has(tag) || failed.has(tag))
     }
     const written = new Set(logs.flatMap(log => log.written))

@@ -154,6 +154,25 @@ test('an older epoch never replaces a newer one, unless the topic is another', a
   })
 })
 
+test('an older epoch does not come back by one who has not heard of the topic either', async () => {
+  const brokers = new Brokers()
+  await brokers.run(async (_first, _second, client) => {
+    const leader = async () => (await client.topic(TOPIC, { fresh: true })).partitions[0]?.leader
+    brokers.depose()
+    client.metadata.doubt(TOPIC)
+    assert.equal(await leader(), 2)
+    for (const each of brokers.all) each.knowsTopic = false
+    await client.metadata.refresh([TOPIC])
+    assert.equal(client.metadata.remembered(TOPIC), undefined)
+    for (const each of brokers.all) Object.assign(each, { knowsTopic: true, belief: { leader: 1, leaderEpoch: 3 } })
+    assert.equal(await leader(), 2)
+    // And who has not heard of it is not asked for ever.
+    for (const each of brokers.all.slice(1)) each.knowsTopic = false
+    assert.equal(await leader(), 2)
+    assert.notEqual(client.metadata.remembered(TOPIC), undefined)
+  })
+})
+
 test('a topic never has fewer partitions than somebody said', async () => {
   const brokers = new Brokers()
   await brokers.run(async (_, second, client) => {

@@ -46,8 +46,8 @@ export interface LeaderNews {
 interface Known {
   readonly topic: Topic
   readonly at: Millis
-  /** Who said so. */
-  readonly from: Address
+  /** Who said so; nobody where somebody said since that there is no such topic. */
+  readonly from: Address | undefined
 }
 
 /**
@@ -140,7 +140,10 @@ export class Metadata {
       const error = brokerError(each.errorCode, `topic "${name}"`)
       if (error !== undefined) {
         errors.set(name, error)
-        this.#topics.delete(name)
+        // Not used until somebody says more. Its epochs are kept: who has not heard of the topic may only be late, and who is
+        // asked next may be so as well, and be believed to lead what another one does.
+        const known = this.#topics.get(name)
+        if (known !== undefined) this.#topics.set(name, { ...known, at: Number.NEGATIVE_INFINITY, from: undefined })
         // Another one may have heard of it.
         this.#brokers.doubt(from)
         continue

@@ -24,6 +24,8 @@ export class BrokerDouble {
   readonly belief: Belief
   topicId = TOPIC_ID
   partitions = 1
+  /** Whether it has heard of the topic. */
+  knowsTopic = true
   /** Of the coordinator of every group. */
   coordinator = 1
   /** Brokers that it names beside itself. */
@@ -86,10 +88,10 @@ export class BrokerDouble {
         return {
           brokers: this.#endpoints(),
           topics: (topics ?? [{ name: TOPIC }]).map(({ name }) => ({
-            errorCode: 0,
+            errorCode: this.knowsTopic ? 0 : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             name,
             topicId: this.topicId,
-            partitions: Array.from({ length: this.partitions }, (_, index) => partition(index)),
+            partitions: Array.from({ length: this.knowsTopic ? this.partitions : 0 }, (_, index) => partition(index)),
           })),
           errorCode: this.isOfAnotherTime ? ErrorCode.REBOOTSTRAP_REQUIRED : 0,
         }

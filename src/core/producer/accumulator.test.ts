@@ -289,6 +289,16 @@ test('without idempotence batches carry no numbers', () => {
   assert.deepEqual(plain.drain(HERE, 1e6, 200), [first])
 })
 
+test('without idempotence as well, what a broken connection brings back is sent again in its order', () => {
+  const plain = new Accumulator<number>({ ...OPTIONS, idempotent: false })
+  const sent = [1, 2, 3].map(tag => sendBatch(plain, tag, tag * 20))
+  for (const each of sent) plain.settle(each, NO_ANSWER, 100)
+  assert.deepEqual(
+    sent.flatMap(() => plain.drain(HERE, 1e6, 1000)),
+    sent,
+  )
+})
+
 /** A broker that keeps the numbers as Kafka's does (whom it does not know may begin anywhere), behind a network that loses requests and answers. */
 class SequencedLog {
   readonly written: number[] = []

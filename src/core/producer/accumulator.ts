@@ -403,15 +403,14 @@ export class Accumulator<Tag> {
   #requeue(queue: PartitionQueue<Tag>, batch: ProducerBatch<Tag>, now: Millis): void {
     const { retryBackoffMs, retryBackoffMaxMs, idempotent } = this.options
     batch.notBefore = now + Math.min(retryBackoffMs * 2 ** Math.min(batch.attempts - 1, 16), retryBackoffMaxMs)
+    const rank = queue.outstanding.indexOf(batch)
+    // Without numbers as well what came first stays before what came later, as far as both wait.
+    const isBefore = (other: ProducerBatch<Tag>): boolean =>
+      idempotent
+        ? other.baseSequence >= 0 && queue.outstanding.indexOf(other) <= rank
+        : other.attempts > 0 && other.createdAt <= batch.createdAt
     let at = 0
-    if (idempotent) {
-      const rank = queue.outstanding.indexOf(batch)
-      while (at < queue.waiting.length) {
-        const other = queue.waiting[at] as ProducerBatch<Tag>
-        if (other.baseSequence < 0 || queue.outstanding.indexOf(other) > rank) break
-        at++
-      }
-    }
+    while (at < queue.waiting.length && isBefore(queue.waiting[at] as ProducerBatch<Tag>)) at++
     queue.waiting.splice(at, 0, batch)
   }
 

@@ -140,12 +140,16 @@ export class VoterChange {
   }
 
   record(call: number, now: Millis): void {
+    if (areRecorded(this.#replica.voters)) {
+      this.#replica.answer(call, { kind: 'record-voters', answer: answers.done })
+      return
+    }
     const recorded = this.#recordedVoters()
     const refused =
       recorded === undefined
         ? { errorCode: ErrorCode.INVALID_UPDATE_VERSION, message: 'not every voter told its directory yet' }
         : this.refusal(false)
-    if (refused !== undefined || recorded === undefined || areRecorded(this.#replica.voters)) {
+    if (refused !== undefined || recorded === undefined) {
       this.#replica.answer(call, { kind: 'record-voters', answer: refused ?? answers.done })
       return
     }

@@ -22,7 +22,8 @@ export async function refuseLost(disk: Disk, folder: string): Promise<void> {
   const lost = (what: string) =>
     new LostMetadataError(
       `the log of the cluster's metadata ${what} (${folder}), and partitions lie beside it that only it describes. ` +
-        'Restore this folder from a backup. To begin a new cluster, move the other folders away first',
+        "Restore this folder from a backup. Where other nodes of the cluster have copies, move this one's folders away and " +
+        'start it with --join as it was: it copies everything again. Without --join that begins a new cluster',
     )
   if (first === undefined) throw lost('is missing')
   await withFile(disk, `${folder}/${first}`, { create: false, write: false }, async file => {

@@ -51,7 +51,7 @@ const FOR_GOOD: Readonly<Record<string, string>> = {
   INCONSISTENT_CLUSTER_ID:
     'its folders belong to another cluster; choose other folders, or the controllers of its own cluster',
   UNSUPPORTED_VERSION:
-    'start it with a release as new as the controllers, or lower the features (kafka-features downgrade --feature NAME=LEVEL)',
+    'start it with a release as new as the controllers, or lower the features (tidemark cluster features downgrade NAME=LEVEL)',
   INVALID_REGISTRATION: 'the controllers do not take what it says of itself',
   DUPLICATE_BROKER_REGISTRATION:
     'another node that runs has its number; give this one another node.id (--node-id) and a folder of its own, or stop the other',

@@ -90,6 +90,21 @@ describe('three nodes', { timeout: 300_000 }, () => {
     assert.match(text, /all replicas in sync/)
   })
 
+  test('the features are shown, and what cannot be is refused', async () => {
+    const features: { name: string; level: number; max: number }[] = await told(['cluster', 'features'])
+    for (const { name, level, max } of features) assert.equal(level, max, name)
+    assert.equal(await done(['cluster', 'features', 'upgrade']), 'nothing to do\n')
+    assert.equal(await done(['cluster', 'features', 'upgrade', 'kraft.version=1']), 'nothing to do\n')
+    const elr = 'eligible.leader.replicas.version'
+    const lower = ['cluster', 'features', 'downgrade', `${elr}=0`]
+    assert.equal(await done([...lower, '--dry-run']), `${elr} would go from 1 to 0\n`)
+    assert.equal(await done(lower), `${elr} went from 1 to 0\n`)
+    assert.equal(await done(['cluster', 'features', 'upgrade']), `${elr} went from 0 to 1\n`)
+    const refused = await run(['cluster', 'features', 'upgrade', 'transaction.version=2'])
+    assert.deepEqual([refused.code, /does not support this feature/.test(refused.err)], [1, true])
+    assert.match((await run(['cluster', 'features', 'upgrade', 'kraft.versio=1'])).err, /did you mean "kraft.version"/)
+  })
+
   test('a plan is shown, done and followed to its end; leaders are given back', async () => {
     await done(['topics', 'create', 'moved', '-p', '6', '-r', '2'])
     await done(['produce', 'moved'], 'a record\n'.repeat(5000))
@@ -147,12 +162,16 @@ describe('three nodes', { timeout: 300_000 }, () => {
   })
 
   test('a broker that is gone is shown, its replicas are replaced, and it is forgotten', async () => {
+    assert.equal((await run(['cluster', '--wait', '--check'])).err, '')
     await nodes.stop(3, 'SIGKILL')
     await eventually('it is fenced', async () => {
       const { nodes: all } = await told(['cluster'])
       return all.some(({ id, state }: { id: number; state: string }) => id === 3 && state === 'fenced')
     })
     assert.match(await done(['cluster']), /^under-replicated +\d+ /m)
+    const { code, err } = await run(['cluster', '--check'])
+    assert.equal(code, 1)
+    assert.match(err, /^not well: 1 fenced broker \(3\); \d+ partitions under-replicated/)
     assert.match((await run(['cluster', 'unregister', '3'])).err, /broker 3 has \d+ replicas/)
     assert.match((await run(['topics', 'reassign', '--brokers', '1,2,3'])).err, /broker 3 is down/)
     await done(['cluster', 'voters', 'remove', '3'])

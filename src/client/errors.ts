@@ -88,7 +88,7 @@ const CHANNEL_CODES: Record<ChannelErrorCode, { code: ErrorName | LocalErrorName
     'timed-out': {
       code: 'TIMED_OUT',
       retriable: true,
-      hint: 'a firewall may swallow the packets, the broker may be starting or overloaded, or no broker listens there; `tidemark doctor` looks closer',
+      hint: 'a firewall may swallow the packets, the broker may be starting or overloaded, no broker may listen there (`tidemark doctor` looks closer), or a change waits for a controller and none leads (`tidemark cluster`)',
     },
     closed: {
       code: 'CONNECTION_FAILED',

@@ -1,15 +1,14 @@
 import type { Command } from 'commander'
-import { type ClusterDescription, describeCluster, describeLogDirs, unregisterBroker } from '#client/admin/cluster.ts'
-import { topicSettings } from '#client/admin/configs.ts'
-import { type ClusterHealth, healthOf } from '#client/admin/health.ts'
-import { describeQuorum, type QuorumDescription } from '#client/admin/quorum.ts'
-import { listReassignments, type Reassignment } from '#client/admin/reassignments.ts'
+import { describeCluster, describeLogDirs, unregisterBroker } from '#client/admin/cluster.ts'
+import { healthOf } from '#client/admin/health.ts'
 import { listTopics } from '#client/admin/topics.ts'
 import { type Client, ClientError } from '#client/client.ts'
 import { wholeNumber } from '../arguments.ts'
+import { controllerOf, nodesOf, type Overview, overview, troublesOf } from '../cluster-overview.ts'
 import { existingTopic, wantsJson, withClient } from '../context.ts'
-import { bytes, type Cell, counted, print, printJson, table } from '../output.ts'
+import { bytes, type Cell, counted, print, printJson, remark, table } from '../output.ts'
 import { addElect } from './elect.ts'
+import { addFeatures } from './features.ts'
 import { addVoters, quorumTable } from './voters.ts'
 
 export function command(program: Command): void {
@@ -20,9 +19,13 @@ export function command(program: Command): void {
   cluster
     .command('describe', { isDefault: true })
     .description('show nodes, quorum, and which partitions are not as they should be')
+    .option('--check', 'end with 1 unless all is well: before another node is stopped')
+    .option('--wait', 'until all is well, and say what is not: after a node was started')
     .addHelpText(
       'after',
       `
+All is well when all brokers are active, all replicas in sync, and all voters close behind the active controller.
+
 What is counted of partitions:
   offline           have no leader, and can be neither read nor written
   under min.insync  have fewer in sync than min.insync.replicas: acks=all is refused
@@ -31,12 +34,17 @@ What is counted of partitions:
 
 Examples:
   tidemark cluster
+  tidemark cluster --wait && ssh b systemctl restart tidemark
   tidemark cluster --json | jq .health.offline`,
     )
-    .action(async (_options: object, self: Command) => {
-      const found = await withClient(self, overview)
+    .action(async (options: { check?: boolean; wait?: boolean }, self: Command) => {
+      const found = await withClient(self, options.wait === true ? whenWell : overview)
       if (wantsJson(self)) printJson(asJson(found))
       else show(found)
+      const troubles = troublesOf(found)
+      if (options.check !== true || troubles.length === 0) return
+      process.exitCode = 1
+      remark(`not well: ${troubles.join('; ')}`)
     })
 
   cluster
@@ -64,6 +72,7 @@ Examples:
 
   addElect(cluster)
   addVoters(cluster)
+  addFeatures(cluster)
 
   cluster
     .command('unregister <id>')
@@ -109,75 +118,23 @@ async function mustBeEmpty(client: Client, id: number): Promise<void> {
   }
 }
 
-interface Overview {
-  readonly description: ClusterDescription
-  /** Undefined where the cluster does not tell, or nobody leads. */
-  readonly quorum: QuorumDescription | undefined
-  readonly isLeaderless: boolean
-  readonly health: ClusterHealth
-  readonly reassignments: readonly Reassignment[] | undefined
-}
+const LOOK_MS = 1000
 
-/** An election takes less. */
-const LEADERLESS_AFTER_MS = 5000
-
-async function overview(client: Client): Promise<Overview> {
-  const description = await describeCluster(client)
-  let isLeaderless = false
-  const [quorum, topics] = await Promise.all([
-    describeQuorum(client, { timeoutMs: LEADERLESS_AFTER_MS }).catch((error: unknown) => {
-      isLeaderless = error instanceof ClientError && error.code === 'NOT_CONTROLLER'
-      return untold(error)
-    }),
-    listTopics(client),
-  ])
-  const reassignments = isLeaderless ? undefined : await listReassignments(client).catch(untold)
-  const names = topics.map(({ name }) => name)
-  const settings = await topicSettings(client, names, ['min.insync.replicas'])
-  const minInSync = new Map<string, number>()
-  for (const [name, values] of settings) minInSync.set(name, Number(values.get('min.insync.replicas') ?? 1))
-  return { description, quorum, isLeaderless, health: healthOf(topics, minInSync, reassignments), reassignments }
-}
-
-/** An older cluster, or one that is in trouble, is described without it. */
-function untold(error: unknown): undefined {
-  if (!(error instanceof ClientError)) throw error
-  return undefined
-}
-
-interface ClusterNode {
-  readonly id: number
-  readonly host: string | null
-  readonly port: number | null
-  readonly rack: string | null
-  readonly roles: readonly ('broker' | 'controller')[]
-  /** Brokers are active or fenced; of controllers only the active one is known to live. */
-  readonly state: 'active' | 'fenced' | 'unknown'
-  readonly leads: number
-  readonly replicas: number
-  readonly behind: number
-}
-
-function nodesOf({ description, quorum, health }: Overview): ClusterNode[] {
-  const voters = new Set((quorum?.voters ?? []).map(({ id }) => id))
-  const nodes = new Map<number, ClusterNode>()
-  for (const { id, host, port, rack, fenced } of description.brokers) {
-    const { leads = 0, replicas = 0, behind = 0 } = health.brokers.get(id) ?? {}
-    const roles = voters.has(id) ? (['broker', 'controller'] as const) : (['broker'] as const)
-    nodes.set(id, { id, host, port, rack, roles, state: fenced ? 'fenced' : 'active', leads, replicas, behind })
+/** Looks until nothing is wrong. That nobody answers passes too, where the only node that is dialled is the one restarted. */
+async function whenWell(client: Client): Promise<Overview> {
+  let said = ''
+  for (;;) {
+    const found = await overview(client).catch((error: unknown) => {
+      if (!(error instanceof ClientError) || !error.retriable) throw error
+      return error
+    })
+    const troubles = found instanceof ClientError ? [found.message] : troublesOf(found)
+    if (troubles.length === 0 && !(found instanceof ClientError)) return found
+    const saying = `waiting: ${troubles.join('; ')}`
+    if (saying !== said) remark(saying)
+    said = saying
+    await client.pause(LOOK_MS)
   }
-  for (const id of voters) {
-    if (nodes.has(id)) continue
-    const { host = null, port = null } = quorum?.nodes.find(node => node.id === id)?.listeners[0] ?? {}
-    const state = id === quorum?.leaderId ? 'active' : 'unknown'
-    nodes.set(id, { id, host, port, rack: null, roles: ['controller'], state, leads: 0, replicas: 0, behind: 0 })
-  }
-  return [...nodes.values()].sort((a, b) => a.id - b.id)
-}
-
-/** The active controller; what a broker names as such may be any broker. */
-function controllerOf({ description, quorum, isLeaderless }: Overview): number {
-  return isLeaderless ? -1 : (quorum?.leaderId ?? description.controllerId)
 }
 
 function asJson(found: Overview): object {
@@ -189,7 +146,16 @@ function asJson(found: Overview): object {
     nodes: nodesOf(found),
     quorum: quorum ?? null,
     health: { ...partitions, reassigning: reassignments ?? null },
+    troubles: troublesOf(found),
   }
+}
+
+/** Those without a rack count as one that has no name where replicas are placed, which is seldom meant. */
+function racksOf(brokers: readonly { readonly rack: string | null }[]): string {
+  const racks = new Set(brokers.flatMap(({ rack }) => rack ?? [])).size
+  const without = brokers.filter(({ rack }) => rack === null).length
+  if (racks === 0) return ''
+  return ` in ${counted(racks, 'rack')}${without === 0 ? '' : ` (${without} without one)`}`
 }
 
 /** How many partitions are named in a line. */
@@ -200,9 +166,8 @@ function show(found: Overview): void {
   const controller = controllerOf(found)
   print(`cluster ${description.clusterId}, controller ${controller < 0 ? 'unknown' : controller}`)
   const nodes = nodesOf(found)
-  const racks = new Set(nodes.flatMap(({ rack }) => rack ?? [])).size
   print(
-    `${counted(nodes.length, 'node')}${racks === 0 ? '' : ` in ${counted(racks, 'rack')}`}, ${counted(health.topics, 'topic')}, ${counted(health.partitions, 'partition')}, ${counted(health.replicas, 'replica')}`,
+    `${counted(nodes.length, 'node')}${racksOf(description.brokers)}, ${counted(health.topics, 'topic')}, ${counted(health.partitions, 'partition')}, ${counted(health.replicas, 'replica')}`,
   )
   print('')
   const rows = nodes.map((each): Cell[] => [
@@ -237,7 +202,9 @@ function show(found: Overview): void {
   ] as const
   const wrong = states.filter(([, list]) => list.length > 0)
   if (wrong.length === 0) {
-    print('partitions: all led by their preferred replicas, all replicas in sync')
+    print(
+      `partitions${found.isLeaderless ? ' as they were then' : ''}: all led by their preferred replicas, all replicas in sync`,
+    )
     return
   }
   const named = wrong.map(([state, list]): Cell[] => {

@@ -107,7 +107,7 @@ const RUNS_MS = 5000
 /** Voters without folders are those of a list in every node's configuration, which no request changes (KIP-853). */
 function fixedVoters(): ClientError {
   return new ClientError('UNSUPPORTED_VERSION', 'the voters of this cluster are a list in its configuration', {
-    hint: 'change controller.quorum.voters at every node and restart them one by one, or finalize kraft.version=1',
+    hint: 'make records of them, which can be changed: tidemark cluster features upgrade kraft.version=1',
   })
 }
 

@@ -2,6 +2,7 @@ import type { Client } from '../client.ts'
 import * as cluster from './cluster.ts'
 import * as configs from './configs.ts'
 import * as elections from './elections.ts'
+import * as features from './features.ts'
 import * as groups from './groups.ts'
 import * as offsets from './offsets.ts'
 import * as quorum from './quorum.ts'
@@ -34,6 +35,8 @@ const OPERATIONS = {
   addVoter: quorum.addVoter,
   removeVoter: quorum.removeVoter,
   electLeaders: elections.electLeaders,
+  describeFeatures: features.describeFeatures,
+  updateFeatures: features.updateFeatures,
   listReassignments: reassignments.listReassignments,
   alterReassignments: reassignments.alterReassignments,
   copyProgress: reassignments.copyProgress,

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { healthOf } from '#client/admin/health.ts'
+import { type Overview, troublesOf } from './cluster-overview.ts'
+
+const NOW = 1_000_000
+
+function voter(id: number, caughtUp: number) {
+  const at = { logEndOffset: 10, lastFetchTimestamp: caughtUp, lastCaughtUpTimestamp: caughtUp }
+  return { id, directoryId: `folder-${id}`, ...at }
+}
+
+function broker(id: number, fenced = false) {
+  return { id, host: `host-${id}`, port: 9092, rack: null, fenced }
+}
+
+function overview(change: Partial<Overview> & { readonly isr?: number[]; readonly leader?: number }): Overview {
+  const { isr = [1, 2], leader = 1, ...rest } = change
+  const partition = { partition: 0, leader, leaderEpoch: 0, replicas: [1, 2], isr, offline: [] }
+  const topics = [{ name: 'a', id: '', internal: false, partitions: [partition] }]
+  const voters = [voter(1, NOW), voter(2, NOW - 600)]
+  const at = { leaderId: 1, leaderEpoch: 1, highWatermark: 10 }
+  return {
+    description: { clusterId: 'c', controllerId: 1, brokers: [broker(1), broker(2)] },
+    quorum: { ...at, voters, observers: [voter(3, NOW - 60_000)], nodes: [] },
+    isLeaderless: false,
+    health: healthOf(topics, new Map([['a', 2]])),
+    reassignments: [],
+    ...rest,
+  }
+}
+
+test('all is well while a follower of the metadata asks twice a second, whoever leads and whoever only follows', () => {
+  assert.deepEqual(troublesOf(overview({})), [])
+  assert.deepEqual(troublesOf(overview({ leader: 2 })), [])
+  const few = [{ partition: 0, leader: 1, leaderEpoch: 0, replicas: [1], isr: [1], offline: [] }]
+  const health = healthOf([{ name: 'a', id: '', internal: false, partitions: few }], new Map([['a', 2]]))
+  assert.deepEqual([health.underMinIsr.length, troublesOf(overview({ health }))], [1, []])
+})
+
+test('what keeps another node from being stopped is named', () => {
+  const { description, quorum } = overview({})
+  assert.deepEqual(
+    troublesOf(overview({ isr: [1], description: { ...description, brokers: [broker(1), broker(2, true)] } })),
+    ['1 fenced broker (2)', '1 partition under-replicated'],
+  )
+  assert.deepEqual(troublesOf(overview({ leader: -1 })), ['1 partition offline'])
+  assert.ok(quorum !== undefined)
+  const behind = [voter(1, NOW), voter(2, NOW - 6000), voter(3, -1)]
+  assert.deepEqual(troublesOf(overview({ quorum: { ...quorum, voters: behind } })), ['2 voters behind (2, 3)'])
+  assert.deepEqual(troublesOf(overview({ quorum: undefined, isLeaderless: true })), ['no active controller'])
+})

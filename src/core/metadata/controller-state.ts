@@ -9,7 +9,14 @@ import type { MetadataImage, TopicImage } from './image.ts'
 import type { Liveness } from './liveness.ts'
 import { type BrokerImage, type FeatureRange, isActive } from './node-image.ts'
 import type { PartitionTarget } from './partition-change.ts'
-import { LOST_DIRECTORY, MIGRATING_DIRECTORY, type PartitionImage, UNASSIGNED_DIRECTORY } from './partition-image.ts'
+import {
+  changedPartition,
+  LOST_DIRECTORY,
+  MIGRATING_DIRECTORY,
+  type PartitionImage,
+  UNASSIGNED_DIRECTORY,
+} from './partition-image.ts'
+import type { MetadataRecord } from './record.ts'
 
 export const METADATA_VERSION_DIRECTORIES = 17
 const METADATA_VERSION_ELR = 23
@@ -44,6 +51,8 @@ export class ControllerState {
   /** Of all topics that set nothing, which are most. */
   #inheritedRules: TopicRules | undefined
   #brokerConfigs: BrokerConfigs | undefined
+  /** What this command made of partitions so far, by what they were before. */
+  readonly #changed = new Map<PartitionImage, PartitionImage>()
 
   constructor(image: MetadataImage, options: ControllerOptions, liveness: Liveness) {
     this.image = image
@@ -123,6 +132,25 @@ export class ControllerState {
     if (directory === undefined || directory === UNASSIGNED_DIRECTORY || directory === MIGRATING_DIRECTORY) return true
     if (directory === LOST_DIRECTORY || broker === undefined) return false
     return broker.logDirs.length === 0 || broker.logDirs.includes(directory)
+  }
+
+  /**
+   * The partition as what this command has decided so far leaves it. A request may name one twice, and a change holds only
+   * what differs: two that were decided on the same state would together make one that nobody decided.
+   */
+  partition(topic: TopicImage | undefined, index: number): PartitionImage | undefined {
+    const before = topic?.partitions[index]
+    return before === undefined ? undefined : (this.#changed.get(before) ?? before)
+  }
+
+  /** This is decided of it. Returns what it is then. */
+  decided(topic: TopicImage, index: number, change: MetadataRecord | undefined): PartitionImage | undefined {
+    const before = topic.partitions[index]
+    const now = this.partition(topic, index)
+    if (before === undefined || now === undefined || change?.type !== 'PartitionChange') return now
+    const after = changedPartition(now, change.value)
+    this.#changed.set(before, after)
+    return after
   }
 
   /** What every change of a partition begins with. `mayLead` narrows or widens who is alive. */

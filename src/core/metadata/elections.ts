@@ -134,7 +134,7 @@ function electOne(
   records: MetadataRecord[],
 ): Outcome {
   if (topic === undefined) return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `No such topic as ${name}`)
-  const partition = topic.partitions[index]
+  const partition = state.partition(topic, index)
   if (partition === undefined) {
     return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `No such partition as ${name}-${index}`)
   }
@@ -146,6 +146,7 @@ function electOne(
     const preferred = type === PREFERRED
     return failed(preferred ? ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE : ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
   }
+  state.decided(topic, index, change)
   records.push(change)
   return DONE
 }

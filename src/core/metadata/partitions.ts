@@ -13,7 +13,7 @@ import { assignmentProblem, newPartition } from './assignment.ts'
 import { type ControllerState, METADATA_VERSION_DIRECTORIES } from './controller-state.ts'
 import type { TopicImage } from './image.ts'
 import { partitionChange } from './partition-change.ts'
-import { changedPartition, LEADER_RECOVERED, LEADER_RECOVERING, type PartitionImage } from './partition-image.ts'
+import { LEADER_RECOVERED, LEADER_RECOVERING, type PartitionImage } from './partition-image.ts'
 import { Placement } from './placement.ts'
 import type { MetadataRecord } from './record.ts'
 import { partitionRecord } from './snapshot.ts'
@@ -123,7 +123,7 @@ function alterOne(
 ) {
   const { partitionIndex, leaderRecoveryState } = asked
   if (topic === undefined) return { partitionIndex, errorCode: ErrorCode.UNKNOWN_TOPIC_ID }
-  const partition = topic.partitions[partitionIndex]
+  const partition = state.partition(topic, partitionIndex)
   if (partition === undefined) return { partitionIndex, errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION }
   const isr: readonly IsrMember[] =
     version >= 3 ? asked.newIsrWithEpochs : asked.newIsr.map(id => ({ brokerId: id, brokerEpoch: -1 }))
@@ -134,10 +134,9 @@ function alterOne(
     isr: isr.map(member => member.brokerId),
     leaderRecoveryState,
   })
-  let after = partition
-  if (change?.type === 'PartitionChange') {
+  const after = state.decided(topic, partitionIndex, change) ?? partition
+  if (change !== undefined) {
     records.push(change)
-    after = changedPartition(partition, change.value)
     // It finished a reassignment that takes the asking leader away: the leader must read the metadata, not this answer.
     if (after.leader !== brokerId) return { partitionIndex, errorCode: ErrorCode.NEW_LEADER_ELECTED }
   }
@@ -220,7 +219,7 @@ function assignOne(
   records: MetadataRecord[],
 ): number {
   if (topic === undefined) return ErrorCode.UNKNOWN_TOPIC_ID
-  const partition = topic.partitions[index]
+  const partition = state.partition(topic, index)
   if (partition === undefined) return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
   if (!partition.replicas.includes(brokerId)) return ErrorCode.NOT_LEADER_OR_FOLLOWER
   const online = state.directoryIsOnline(state.image.broker(brokerId), directory)
@@ -232,6 +231,7 @@ function assignOne(
     // Where the replica is now decides, not where it was.
     mayLead: id => (id === brokerId ? online && state.isActive(id) : base.mayLead(id)),
   })
+  state.decided(topic, index, change)
   if (change !== undefined) records.push(change)
   return ErrorCode.NONE
 }

@@ -52,7 +52,7 @@ function reassign(
   if (topic === undefined) {
     return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `Unable to find a topic named ${name}.`)
   }
-  const partition = topic.partitions[index]
+  const partition = state.partition(topic, index)
   if (partition === undefined) {
     return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `Unable to find partition ${name}:${index}.`)
   }
@@ -82,6 +82,7 @@ function reassign(
     adding: [...new Set([...stillAdding, ...adding])].sort((a, b) => a - b),
     removing,
   })
+  state.decided(topic, index, change)
   if (change !== undefined) records.push(change)
   return DONE
 }
@@ -117,6 +118,7 @@ function cancel(
     adding: [],
     removing: [],
   })
+  state.decided(topic, index, change)
   if (change !== undefined) records.push(change)
   return DONE
 }

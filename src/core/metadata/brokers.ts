@@ -33,6 +33,7 @@ export function registerBroker(
     const move = clean ? { leaving: new Set([brokerId]) } : { unclean: brokerId }
     for (const record of electionsFor(state, move)) records.push(record)
   }
+  if (amends) for (const record of directoriesAmended(state, existing, request)) records.push(record)
   const brokerEpoch = amends ? existing.epoch : nextOffset + records.length
   records.push(
     metadataRecord('RegisterBroker', state.metadataVersion, {
@@ -50,6 +51,23 @@ export function registerBroker(
   if (!amends) state.liveness.forget(brokerId)
   state.liveness.heard(brokerId, -1, now)
   return { records, response: { errorCode: ErrorCode.NONE, brokerEpoch } }
+}
+
+/** What follows where a life that goes on has other directories than it told of. */
+function directoriesAmended(
+  state: ControllerState,
+  existing: BrokerImage,
+  { brokerId, logDirs }: BrokerRegistrationRequest,
+): MetadataRecord[] {
+  // Who told of none before may have had any.
+  if (existing.fenced || existing.logDirs.length === 0) return []
+  const gone = existing.logDirs.filter(dir => !logDirs.includes(dir))
+  const back = logDirs.filter(dir => !existing.logDirs.includes(dir))
+  if (gone.length === 0 && back.length === 0) return []
+  return electionsFor(state, {
+    offlineDirs: { brokerId, dirs: new Set(gone) },
+    ...(back.length > 0 && { onlineDirs: { brokerId, dirs: new Set(back) } }),
+  })
 }
 
 function registrationError(

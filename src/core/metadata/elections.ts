@@ -19,11 +19,13 @@ export interface BrokerMove {
   readonly unclean?: NodeId
   /** Directories that are no longer online; the replicas there leave. */
   readonly offlineDirs?: { readonly brokerId: NodeId; readonly dirs: ReadonlySet<Uuid> }
+  /** Directories that are online again, which the image does not know yet. */
+  readonly onlineDirs?: { readonly brokerId: NodeId; readonly dirs: ReadonlySet<Uuid> }
 }
 
 /** The changes of all partitions that follow when brokers or directories come or go. */
 export function electionsFor(state: ControllerState, move: BrokerMove): MetadataRecord[] {
-  const { leaving, joining, unclean, offlineDirs } = move
+  const { leaving, joining, unclean, offlineDirs, onlineDirs } = move
   const records: MetadataRecord[] = []
   const mayLead = (id: NodeId) =>
     id !== unclean && !(leaving?.has(id) ?? false) && (id === joining || state.isActive(id))
@@ -32,8 +34,10 @@ export function electionsFor(state: ControllerState, move: BrokerMove): Metadata
     if (offlineDirs === undefined || offlineDirs.brokerId !== id) return false
     return offlineDirs.dirs.has(partition.directories[partition.replicas.indexOf(id)] ?? '')
   }
+  const isOnlineAgain = (partition: PartitionImage, id: NodeId): boolean =>
+    onlineDirs?.brokerId === id && onlineDirs.dirs.has(partition.directories[partition.replicas.indexOf(id)] ?? '')
   const isTouched = (partition: PartitionImage): boolean => {
-    if (joining !== undefined && partition.leader === NO_LEADER) return true
+    if ((joining !== undefined || onlineDirs !== undefined) && partition.leader === NO_LEADER) return true
     if (unclean !== undefined && partition.eligibleLeaderReplicas.includes(unclean)) return true
     for (const id of partition.isr) if (leavesFrom(partition, id)) return true
     return false
@@ -45,6 +49,7 @@ export function electionsFor(state: ControllerState, move: BrokerMove): Metadata
       const base = state.target(topic, index, partition, id => mayLead(id) && !leaves(id))
       const change = partitionChange({
         ...base,
+        mayLead: id => base.mayLead(id) || (isOnlineAgain(partition, id) && mayLead(id)),
         isr: partition.isr.filter(id => !leaves(id)),
         ...(unclean !== undefined && { uncleanShutdown: (id: NodeId) => id === unclean }),
       })

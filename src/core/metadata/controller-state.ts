@@ -19,7 +19,7 @@ import {
 import type { MetadataRecord } from './record.ts'
 
 export const METADATA_VERSION_DIRECTORIES = 17
-const METADATA_VERSION_ELR = 23
+export const METADATA_VERSION_ELR = 23
 export const METADATA_VERSION_CORDONED = 30
 
 export interface ControllerOptions {

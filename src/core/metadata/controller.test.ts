@@ -7,7 +7,7 @@ import { testTranscripts } from '../testing/transcripts.ts'
 import { ControllerHarness, dumpImage, testUuid, topicUuid } from './controller-harness.test.ts'
 import { MetadataImage } from './image.ts'
 import { MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY } from './partition-image.ts'
-import { decodeMetadataRecord, encodeMetadataRecord, type MetadataRecord } from './record.ts'
+import { decodeMetadataRecord, encodeMetadataRecord, type MetadataRecord, metadataRecord } from './record.ts'
 
 /**
  * Transcripts in testdata/: commands, a rule of dashes, and all that they lead to, which TIDEMARK_REWRITE=1 writes anew.
@@ -448,6 +448,33 @@ test('a broker of 24,000 partitions is fenced in one batch, quickly', () => {
   assert.equal(records.length, 4000 + 1)
   const after = [...harness.machine.image.topics.values()].flatMap(topic => topic.partitions)
   assert.ok(after.every(({ leader, isr }) => leader !== 7 && leader !== -1 && !isr.includes(7)))
+})
+
+test('eligible leaders are not kept before all nodes agree how many replicas are enough', () => {
+  const harness = new ControllerHarness()
+  harness.start(1)
+  const isAt = (name: string, featureLevel: number) =>
+    harness.machine.image.apply(metadataRecord('FeatureLevel', 30, { name, featureLevel }), harness.nextOffset, 1)
+  const raise = (...features: readonly (readonly [string, number])[]) => {
+    const featureUpdates = features.map(([feature, maxVersionLevel]) => ({ feature, maxVersionLevel }))
+    const { response, records } = harness.ask('update-features', { featureUpdates })
+    return { error: errorOf(response['errorCode'] as number).name, records }
+  }
+  const alone = { resourceType: 4, resourceName: '1', name: 'min.insync.replicas', value: '1' }
+  const noMore = { ...alone, value: null }
+  isAt('metadata.version', 17)
+  isAt('eligible.leader.replicas.version', 0)
+  harness.machine.image.apply(metadataRecord('Config', 17, alone), harness.nextOffset, 1)
+  // The broker's own number would come to hold later, with the metadata version: it would commit alone, and who left before
+  // be elected.
+  assert.equal(raise(['eligible.leader.replicas.version', 1]).error, 'INVALID_UPDATE_VERSION')
+  isAt('eligible.leader.replicas.version', 1)
+  const { error, records } = raise(['metadata.version', 30])
+  assert.equal(error, 'NONE')
+  assert.ok(records.some(({ type, value }) => type === 'Config' && JSON.stringify(value) === JSON.stringify(noMore)))
+  isAt('metadata.version', 17)
+  isAt('eligible.leader.replicas.version', 0)
+  assert.equal(raise(['eligible.leader.replicas.version', 1], ['metadata.version', 30]).error, 'NONE')
 })
 
 // Some megabytes of request: what costs more than its size would stop the controller for minutes.

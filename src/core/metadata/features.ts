@@ -4,7 +4,7 @@ import type { UpdateFeaturesRequest, UpdateFeaturesResponse } from '#protocol/me
 import type { InputOf } from '#protocol/schema.ts'
 import { DONE, failed, isFailure, type Outcome } from './answer.ts'
 import { CONFIG_RESOURCE } from './config-resource.ts'
-import type { ControllerState } from './controller-state.ts'
+import { type ControllerState, METADATA_VERSION_ELR } from './controller-state.ts'
 import type { MetadataImage } from './image.ts'
 import type { FeatureRange } from './node-image.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
@@ -15,6 +15,7 @@ export const METADATA_VERSION_MIN = 7
 const METADATA_VERSION_LATEST = 30
 
 export const ELR = 'eligible.leader.replicas.version'
+const METADATA_VERSION = 'metadata.version'
 const MIN_ISR = 'min.insync.replicas'
 
 interface Feature extends FeatureRange {
@@ -67,11 +68,13 @@ export function updateFeatures(
   const records: MetadataRecord[] = []
   const outcomes = new Map<string, Outcome>()
   let failure: Outcome | undefined
+  const ofMetadata = request.featureUpdates.find(({ feature }) => feature === METADATA_VERSION)
+  const metadataVersion = ofMetadata?.maxVersionLevel ?? state.metadataVersion
   for (const update of request.featureUpdates) {
     const upgradeType = version === 0 && update.allowDowngrade ? SAFE_DOWNGRADE : update.upgradeType
     const outcome = outcomes.has(update.feature)
       ? failed(ErrorCode.INVALID_REQUEST, `The feature ${update.feature} is given twice.`)
-      : updateFeature(state, update.feature, update.maxVersionLevel, upgradeType, records)
+      : updateFeature(state, update.feature, update.maxVersionLevel, upgradeType, metadataVersion, records)
     outcomes.set(update.feature, outcome)
     if (isFailure(outcome)) failure ??= outcome
   }
@@ -92,6 +95,8 @@ function updateFeature(
   name: string,
   level: number,
   upgradeType: number,
+  /** As it is after the request. */
+  metadataVersion: number,
   records: MetadataRecord[],
 ): Outcome {
   const refuse = (why: string) =>
@@ -111,13 +116,18 @@ function updateFeature(
   }
   if (level > current && upgradeType !== UPGRADE) return refuse("Can't downgrade to a newer version.")
   if (name === OF_RAFT) return refuse('kraft.version is changed by the quorum itself.')
-  if (name === 'metadata.version' && level < current) {
+  if (name === METADATA_VERSION && level < current) {
     return failed(
       ErrorCode.INVALID_UPDATE_VERSION,
       `Invalid metadata.version ${level}. Refusing to perform the requested downgrade because it might delete metadata information.`,
     )
   }
-  if (name === ELR && current === 0 && level > 0) {
+  if (name === ELR && current === 0 && level > 0 && metadataVersion < METADATA_VERSION_ELR) {
+    return refuse(`It needs metadata.version ${METADATA_VERSION_ELR}, and that is ${metadataVersion}.`)
+  }
+  // A log that came from elsewhere may have had the feature before its level of metadata, where it means nothing.
+  const wakesElr = name === METADATA_VERSION && image.feature(ELR) > 0 && !state.elrEnabled
+  if (name === ELR ? current === 0 && level > 0 : wakesElr && level >= METADATA_VERSION_ELR) {
     for (const record of sharedMinIsr(state)) records.push(record)
   }
   if (name === ELR && current !== level) {

@@ -10,6 +10,10 @@ import type { ControllerLink } from './metadata/controller-link.ts'
 type NewTopic = NonNullable<InputOf<typeof API.CreateTopics.request>['topics']>[number]
 
 const CREATE_TIMEOUT_MS = 5000
+/** An election takes less; clients ask again by themselves, and what they asked behind this waits for its answer. */
+const PATIENCE_MS = 1000
+/** Between two attempts, if no news of a controller comes before. */
+const REST_MS = 20
 
 /** The topics that a broker makes by itself: those that clients name, and the one that groups live in. */
 export class TopicCreation {
@@ -53,22 +57,36 @@ export class TopicCreation {
   async #create(topics: readonly NewTopic[]): Promise<Map<string, number>> {
     const errors = new Map<string, number>()
     if (topics.length === 0) return errors
-    const answer = await this.#link
-      .ask(API.CreateTopics, { topics, timeoutMs: CREATE_TIMEOUT_MS, validateOnly: false }, CREATE_TIMEOUT_MS)
-      .catch((error: unknown) => {
-        if (!(error instanceof ChannelError)) throw error
-        return undefined
-      })
     const made: string[] = []
-    for (const { name, errorCode } of answer?.topics ?? []) {
+    for (const { name, errorCode } of await this.#ask(topics)) {
       const exists = errorCode === ErrorCode.NONE || errorCode === ErrorCode.TOPIC_ALREADY_EXISTS
       if (exists) made.push(name)
       // What may be cured by asking again is told as such; a client must not give up over it.
-      const curable = exists || errorCode === ErrorCode.REQUEST_TIMED_OUT
+      const curable = exists || errorCode === ErrorCode.REQUEST_TIMED_OUT || errorCode === ErrorCode.NOT_CONTROLLER
       errors.set(name, curable ? ErrorCode.LEADER_NOT_AVAILABLE : errorCode)
     }
     const { metadata } = this.#broker
     await metadata.caughtUp(() => made.every(name => metadata.image.topicByName(name) !== undefined))
     return errors
+  }
+
+  /** Asked again, also where it may have been done: what is there then is what was wanted. */
+  async #ask(topics: readonly NewTopic[]): Promise<readonly { readonly name: string; readonly errorCode: number }[]> {
+    const { clock } = this.#broker.world
+    const until = clock.monotonic() + PATIENCE_MS
+    for (;;) {
+      const answer = await this.#link
+        .ask(API.CreateTopics, { topics, timeoutMs: CREATE_TIMEOUT_MS, validateOnly: false }, CREATE_TIMEOUT_MS)
+        .catch((error: unknown) => {
+          if (!(error instanceof ChannelError)) throw error
+          return undefined
+        })
+      const isRefused = answer?.topics.some(({ errorCode }) => errorCode === ErrorCode.NOT_CONTROLLER) ?? false
+      // The way may lead to one that is not active: nobody else who asks by it would turn it elsewhere.
+      if (isRefused) this.#link.lookElsewhere()
+      else if (answer !== undefined) this.#link.wasTaken()
+      if ((answer !== undefined && !isRefused) || clock.monotonic() >= until) return answer?.topics ?? []
+      await this.#link.rest(REST_MS)
+    }
   }
 }

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { BrokerConfigs } from '#core/config/broker-configs.ts'
+import { MetadataImage } from '#core/metadata/image.ts'
+import { apiVersions } from '#network/api-versions.ts'
+import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
+import { MemoryBudget } from '#network/memory-budget.ts'
+import { Server } from '#network/server.ts'
+import { type Service, serve, service } from '#network/service.ts'
+import { API } from '#protocol/apis.ts'
+import { ErrorCode, errorOf } from '#protocol/errors.ts'
+import { Simulation } from '#world/fake/simulation.ts'
+import type { Broker } from './broker.ts'
+import { ControllerLink } from './metadata/controller-link.ts'
+import { Controllers } from './metadata/controllers.ts'
+import { TopicCreation } from './topic-creation.ts'
+
+const PORT = 9093
+
+/** A controller of a quorum: whether it is the active one, and how often it was asked for topics. */
+class Double {
+  isActive = false
+  asked = 0
+
+  async listen(simulation: Simulation, host: string): Promise<Server> {
+    const { world } = simulation.node(host)
+    const createTopics = serve({
+      api: API.CreateTopics,
+      handle: ({ topics }) => {
+        this.asked++
+        const errorCode = this.isActive ? ErrorCode.NONE : ErrorCode.NOT_CONTROLLER
+        return { topics: topics.map(({ name }) => ({ name, errorCode })) }
+      },
+    })
+    const heartbeat = serve({ api: API.BrokerHeartbeat, handle: () => ({ errorCode: ErrorCode.NOT_CONTROLLER }) })
+    const all: Service = service([
+      createTopics,
+      heartbeat,
+      apiVersions(
+        () => all,
+        () => ({ supported: new Map(), finalized: new Map(), epoch: 0 }),
+      ),
+    ])
+    const options = {
+      name: 'CONTROLLER',
+      address: { host, port: PORT },
+      service: all,
+      limits: DEFAULT_CONNECTION_LIMITS,
+      budget: new MemoryBudget(-1, world.clock),
+      idleMs: 600_000,
+    }
+    return await Server.listen(options, world.network, world.clock, world.log)
+  }
+}
+
+test('a topic is created by the active controller, though the way led to another one', async () => {
+  const simulation = new Simulation(11)
+  await simulation.run(
+    (async () => {
+      const first = new Double()
+      const second = new Double()
+      second.isActive = true
+      const servers = [await first.listen(simulation, 'first'), await second.listen(simulation, 'second')]
+      const { world } = simulation.node('broker')
+      const addresses = ['first', 'second'].map(host => ({ host, port: PORT }))
+      const link = new ControllerLink(world, new Controllers(addresses, 'CONTROLLER'), 'broker-own-1', world.log)
+      const broker = {
+        world,
+        configs: new BrokerConfigs({ nodeId: 1 }),
+        metadata: { image: new MetadataImage(), caughtUp: () => Promise.resolve() },
+      } as unknown as Broker
+      const errors = await new TopicCreation(broker, link).autoCreate(['hello'])
+      assert.deepEqual(
+        [...errors].map(([name, code]) => [name, errorOf(code).name]),
+        [['hello', 'LEADER_NOT_AVAILABLE']],
+      )
+      assert.deepEqual([first.asked, second.asked], [1, 1])
+      // Nobody is active: who asked is told to ask again, not that the topic cannot be.
+      second.isActive = false
+      const later = await new TopicCreation(broker, link).autoCreate(['later'])
+      assert.deepEqual(
+        [...later].map(([name, code]) => [name, errorOf(code).name]),
+        [['later', 'LEADER_NOT_AVAILABLE']],
+      )
+      link.close()
+      for (const server of servers) await server.close()
+    })(),
+  )
+})

@@ -178,3 +178,29 @@ test('a name whose log is never given up is said to be in use', async () => {
   await refused
   await folders.close()
 })
+
+test('of two folders that hold a partition, the one that the cluster knows is opened', async () => {
+  const disk = new MemoryDisk()
+  const before = await LogFolders.open(folderOptions(disk, { paths: ['/a'] }))
+  await appendTo(await openPartition(before, 0), plainBatch(0, 3, 10, T0))
+  const { clusterId } = before
+  await before.close(1)
+  // The folder was away for a while, and what lay there was followed up in another one.
+  const meanwhile = await LogFolders.open(folderOptions(disk, { paths: ['/b'], clusterId }))
+  const [directoryId] = meanwhile.directoryIds
+  const newer = await openPartition(meanwhile, 0)
+  await appendTo(newer, plainBatch(0, 3, 10, T0))
+  await appendTo(newer, plainBatch(3, 3, 10, T0))
+  await meanwhile.close(2)
+  const both = await LogFolders.open(folderOptions(disk, { paths: ['/a', '/b'], clusterId }))
+  const wanted = {
+    topic: 'topic',
+    topicId: TOPIC_A,
+    partition: 0,
+    config: LOG_CONFIG_DEFAULT,
+    fold: new LastBatchFold(),
+  }
+  const { log } = await both.open({ ...wanted, directoryId })
+  assert.equal(log.endOffset, 6)
+  await both.close(3)
+})

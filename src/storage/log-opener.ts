@@ -118,7 +118,9 @@ export class LogOpener {
 
   async #open(name: string, wanted: OpenPartition): Promise<OpenedPartition> {
     const { topicId } = wanted
-    let home = this.#folders.find(folder => folder.found.has(name))
+    // Where two folders hold it, as when one of them was away for a while, the cluster knows which of them is followed up.
+    const holders = this.#folders.filter(folder => folder.found.has(name))
+    let home = holders.find(({ directoryId }) => directoryId === wanted.directoryId) ?? holders[0]
     if (home !== undefined) refuseHung(home)
     if (home !== undefined && !(await this.#isOurs(home, name, topicId))) home = undefined
     const fresh = home === undefined

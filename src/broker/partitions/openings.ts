@@ -2,6 +2,7 @@ import { Complaints } from '#base/complaints.ts'
 import type { NodeId } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
+import { type PartitionImage, UNASSIGNED_DIRECTORY } from '#core/metadata/partition-image.ts'
 import { ProducerRoom } from '#core/partition/producer-room.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
 import type { BatchFold } from '#storage/batch-fold.ts'
@@ -138,11 +139,18 @@ export class Openings {
     const online = folders.directoryIds
     if (directory === undefined || online.includes(directory)) return directory
     const failed = folders.folders.filter(folder => !folder.online)
-    const isNew = wanted?.partitionEpoch === 0
+    const isNew = wanted?.partitionEpoch === 0 || (wanted !== undefined && isNewTo(nodeId, wanted))
     if (failed.length === 0 || isNew || folders.has(topic.name, index)) return undefined
     const paths = failed.map(({ path }) => path).join(', ')
     throw new StorageError('EIO', paths, 'the partition may lie in a folder that is offline')
   }
+}
+
+/** One that was given to this broker, whose place nobody knows yet, and of which nobody believes that it holds anything. */
+function isNewTo(nodeId: NodeId, partition: PartitionImage): boolean {
+  const { replicas, directories, leader, isr, eligibleLeaderReplicas, lastKnownElr } = partition
+  if (directories[replicas.indexOf(nodeId)] !== UNASSIGNED_DIRECTORY || leader === nodeId) return false
+  return ![isr, eligibleLeaderReplicas, lastKnownElr].some(ids => ids.includes(nodeId))
 }
 
 function unopened({ errno, message }: StorageError): string {

@@ -1,3 +1,4 @@
+import { Complaints } from '#base/complaints.ts'
 import type { Epoch, Millis, NodeId } from '#base/units.ts'
 import type { SnapshotId } from '#core/raft/log-view.ts'
 import { ChannelError } from '#network/channel.ts'
@@ -32,14 +33,16 @@ export interface CatchUpOptions {
 /** A node whose log ends before the leader's begins starts anew at a snapshot of the leader. */
 export class CatchUp {
   readonly #options: CatchUpOptions
+  readonly #complaints: Complaints
 
   constructor(options: CatchUpOptions) {
     this.#options = options
+    this.#complaints = new Complaints(options.world.clock, options.logger)
   }
 
   /** What the snapshot holds, once the log begins at it; undefined when it could not be had, and nothing has changed. */
   async load(id: SnapshotId, leaderId: NodeId, epoch: Epoch): Promise<Folded | undefined> {
-    const { logger, failed } = this.#options
+    const { failed } = this.#options
     let release: (() => void) | undefined
     try {
       const incoming = await this.#download(id, leaderId, epoch)
@@ -50,7 +53,9 @@ export class CatchUp {
       if (isStorage(error)) failed(error)
       else if (!(error instanceof ChannelError) && !(error instanceof ExchangeError)) throw error
       const reason = error.message
-      logger.warn(
+      this.#complaints.tell(
+        'warn',
+        'no snapshot',
         { ...id, leaderId, reason },
         'a snapshot of the metadata could not be had from the leader, so this controller stays behind; it tries again. Check the disk here, and the network to the leader',
       )

@@ -1,3 +1,4 @@
+import { Complaints } from '#base/complaints.ts'
 import type { Millis, Offset } from '#base/units.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import { type Clock, type Logger, WorldError } from '#world/world.ts'
@@ -34,8 +35,10 @@ export class SnapshotTaker {
   #bytesAtLast = 0
   #storing: Promise<void> | undefined
   #isHeld = false
+  readonly #complaints: Complaints
 
   constructor(log: MetadataLog, clock: Clock, logger: Logger, limits: SnapshotLimits) {
+    this.#complaints = new Complaints(clock, logger)
     this.#log = log
     this.#clock = clock
     this.#logger = logger
@@ -98,7 +101,9 @@ export class SnapshotTaker {
     } catch (error) {
       if (error instanceof NotControllerError) return
       if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
-      this.#logger.warn(
+      this.#complaints.tell(
+        'warn',
+        'not written',
         { folder, reason: error.message },
         'no snapshot of the metadata could be written, so its log grows and starts take longer; it is tried again as the log grows. Free space on this disk, or check it',
       )

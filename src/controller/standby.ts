@@ -1,4 +1,5 @@
 import { assert } from '#base/assert.ts'
+import { Complaints } from '#base/complaints.ts'
 import { MiB, type Millis, type Offset } from '#base/units.ts'
 import { foldBatch } from '#core/metadata/fold.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
@@ -47,9 +48,11 @@ export class Standby {
   #reading = false
   #waiting: { readonly offset: Offset; readonly resolve: () => void }[] = []
   #stopped = false
+  readonly #complaints: Complaints
 
   constructor(options: StandbyOptions, { image, endOffset, lastTimestamp }: Folded) {
     this.#options = options
+    this.#complaints = new Complaints(options.clock, options.logger)
     this.#image = image
     this.#offset = endOffset
     this.#lastTimestamp = lastTimestamp
@@ -208,7 +211,7 @@ export class Standby {
   async #read(): Promise<void> {
     if (this.#reading || this.#stopped) return
     this.#reading = true
-    const { log, clock, logger } = this.#options
+    const { log, clock } = this.#options
     while (!this.#stopped && !this.#lent && (this.#image === undefined || this.#offset < this.#target)) {
       const generation = this.#generation
       const isCurrent = (): boolean => generation === this.#generation && !this.#lent
@@ -233,7 +236,9 @@ export class Standby {
         this.#wake()
       } catch (error) {
         if (!(error instanceof StorageError) && !(error instanceof WorldError)) throw error
-        logger.warn(
+        this.#complaints.tell(
+          'warn',
+          'unreadable',
           { folder: log.folder, reason: error.message },
           'the metadata log could not be read, so this controller falls behind; it tries again. Check the disk',
         )

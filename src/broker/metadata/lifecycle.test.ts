@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { MetadataImage } from '#core/metadata/image.ts'
+import { type MetadataRecord, metadataRecord } from '#core/metadata/record.ts'
 import type { Server } from '#network/server.ts'
 import type { ErrorName } from '#protocol/errors.ts'
 import { Simulation } from '#world/fake/simulation.ts'
@@ -8,6 +10,7 @@ import { BrokerLifecycle } from './lifecycle.ts'
 import { ControllerDouble } from './testing/controller-double.ts'
 
 const HEARTBEAT_MS = 1000
+const INCARNATION = 'AAAAAAAAAAAAAAAAAAAABA'
 
 /** A broker's life beside a controller that does as it is told; the follower has caught up when the test says so. */
 class Rig extends ControllerDouble {
@@ -15,12 +18,14 @@ class Rig extends ControllerDouble {
   appliedOffset = 100
   readonly lifecycle: BrokerLifecycle
   readonly #whenApplied: (() => void)[] = []
+  readonly image = new MetadataImage()
 
-  constructor(simulation: Simulation) {
+  constructor(simulation: Simulation, logDirs: readonly string[] = []) {
     super(simulation.node('controller'), simulation.node('broker'))
     this.simulation = simulation
     const rig = this
     const follower = {
+      image: this.image,
       get appliedOffset() {
         return rig.appliedOffset
       },
@@ -32,11 +37,11 @@ class Rig extends ControllerDouble {
       registration: {
         nodeId: 4,
         clusterId: 'MkU3OEVBNTcwNTJENDM2Qk',
-        incarnationId: this.uuid(),
+        incarnationId: INCARNATION,
         listeners: [{ name: 'PLAINTEXT', host: this.asking.host, port: 9092, securityProtocol: 0 }],
         features: new Map(),
         rack: null,
-        logDirs: [],
+        logDirs,
         previousBrokerEpoch: -1,
       },
       link: this.link,
@@ -58,9 +63,13 @@ class Rig extends ControllerDouble {
   }
 }
 
-function lifeTest(name: string, body: (rig: Rig, server: Server) => Promise<void>): void {
+function lifeTest(
+  name: string,
+  body: (rig: Rig, server: Server) => Promise<void>,
+  logDirs: readonly string[] = [],
+): void {
   test(name, async () => {
-    const rig = new Rig(new Simulation(7))
+    const rig = new Rig(new Simulation(7), logDirs)
     await rig.simulation.run(
       (async () => {
         const server = await rig.listen()
@@ -156,3 +165,31 @@ lifeTest('who never may leave does so when his time is over', async rig => {
   const tookMs = clock.monotonic() - begun
   assert.ok(tookMs >= 5000 && tookMs < 6000, `${tookMs} ms`)
 })
+
+lifeTest(
+  'a broker tells of its directories once the cluster is raised to a metadata version that knows them',
+  async rig => {
+    let offset = 0
+    const apply = (record: MetadataRecord) => rig.image.apply(record, offset++, 1)
+    const raiseTo = (featureLevel: number) =>
+      apply(metadataRecord('FeatureLevel', 30, { name: 'metadata.version', featureLevel }))
+    const register = (logDirs: readonly string[]) => {
+      const known = { brokerId: 4, brokerEpoch: rig.brokerEpoch, incarnationId: INCARNATION, fenced: false, logDirs }
+      apply(metadataRecord('RegisterBroker', 30, known))
+    }
+    const { clock } = rig.asking.world
+    const pass = (ms: number) => new Promise<void>(resolve => clock.after(ms, resolve))
+    raiseTo(14)
+    await rig.lifecycle.start()
+    register([])
+    await pass(3 * HEARTBEAT_MS)
+    assert.equal(rig.count('registration'), 1)
+    raiseTo(30)
+    await pass(3 * HEARTBEAT_MS)
+    assert.equal(rig.count('registration'), 2)
+    register(['AAAAAAAAAAAAAAAAAAAABQ'])
+    await pass(3 * HEARTBEAT_MS)
+    assert.equal(rig.count('registration'), 2)
+  },
+  ['AAAAAAAAAAAAAAAAAAAABQ'],
+)

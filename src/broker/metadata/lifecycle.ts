@@ -1,5 +1,6 @@
 import type { Millis, NodeId, Offset } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
+import { METADATA_VERSION_DIRECTORIES } from '#core/metadata/controller-state.ts'
 import type { FeatureRange } from '#core/metadata/node-image.ts'
 import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
@@ -84,6 +85,8 @@ export class BrokerLifecycle {
   /** Counts heartbeats, so that one which a newer one has overtaken says nothing. */
   #lastBeat = 0
   #registering: Promise<void> | undefined
+  /** Of its directories, once: a controller that does not take them will not the next time either. */
+  #hasToldAgain = false
   readonly #pauses = new Set<() => void>()
 
   constructor(options: LifecycleOptions) {
@@ -254,6 +257,19 @@ export class BrokerLifecycle {
     }
   }
 
+  /**
+   * A cluster of Kafka's that was raised to a metadata version which knows directories did not take them when this life
+   * registered; without them it takes no folder for offline.
+   */
+  get #isWithoutDirectories(): boolean {
+    const { registration, follower } = this.#options
+    if (this.#hasToldAgain || registration.logDirs.length === 0) return false
+    const { image } = follower
+    const known = image.broker(registration.nodeId)
+    const isOurs = known?.epoch === this.#epoch && known.incarnationId === registration.incarnationId
+    return isOurs && known.logDirs.length === 0 && image.metadataVersion >= METADATA_VERSION_DIRECTORIES
+  }
+
   #schedule(delayMs: Millis): void {
     this.#timer?.cancel()
     if (this.#stopped || this.#isLeaving) return
@@ -263,6 +279,11 @@ export class BrokerLifecycle {
 
   async #beatOn(beat: number): Promise<void> {
     const { link, heartbeatMs, registration, offlineLogDirs } = this.#options
+    if (this.#isWithoutDirectories) {
+      this.#hasToldAgain = true
+      await this.#register()
+      if (beat !== this.#lastBeat) return
+    }
     const answer = await this.#heartbeat(false)
     if (beat !== this.#lastBeat) return
     if (answer === undefined) await link.rest(NOT_YET_MS)

@@ -31,6 +31,8 @@ const TIMEOUT_MS = 10_000
 const AGAIN: ReadonlySet<ErrorName> = new Set(['NOT_CONTROLLER', 'UNKNOWN_SERVER_ERROR', 'REQUEST_TIMED_OUT'])
 /** In one request; a controller may refuse more. */
 const CHANGES_AT_ONCE = 5000
+/** Of all their parts, which a controller counts: with many replicas fewer changes are too many. */
+const ELEMENTS_AT_ONCE = 50_000
 const LEADER_RECOVERED = 0
 
 /**
@@ -81,11 +83,15 @@ export class IsrChanges {
   /** Those that still matter. */
   #take(): Change[] {
     const changes: Change[] = []
+    let elements = 0
     for (const [partition, proposal] of this.#queue) {
       this.#queue.delete(partition)
       const isCurrent = partition.leads && partition.leaderEpoch === proposal.leaderEpoch && !partition.gone
-      if (isCurrent) changes.push({ partition, proposal })
-      if (changes.length === CHANGES_AT_ONCE) break
+      if (!isCurrent) continue
+      changes.push({ partition, proposal })
+      // Its topic, itself, and those in sync.
+      elements += 2 + proposal.isr.length
+      if (changes.length === CHANGES_AT_ONCE || elements >= ELEMENTS_AT_ONCE) break
     }
     return changes
   }

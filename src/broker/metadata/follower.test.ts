@@ -118,6 +118,15 @@ followerTest(
   },
 )
 
+followerTest('a snapshot comes over a way that carries no large piece of it in time', async rig => {
+  rig.snapshotMsPerByte = 0.005
+  rig.snapshot = { endOffset: 10, bytes: snapshotOf([rig.topic('new')]) }
+  rig.nextOffset = 10
+  rig.highWatermark = 10
+  await rig.simulation.wait(300_000)
+  assert.deepEqual([rig.topics, rig.follower.appliedOffset], [['new'], 10])
+})
+
 followerTest('a damaged snapshot is not taken: what it lacks would be deleted', async rig => {
   const kept = rig.topic('kept')
   rig.append([kept, rig.topic('also')])

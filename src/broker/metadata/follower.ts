@@ -30,6 +30,9 @@ const DAMAGED_REST_MS = 1000
 /** What a client was promised is here by then, or the broker is behind for another reason. */
 const CATCH_UP_WAIT_MS = 5000
 const FETCH_BYTES_MAX = 8 * 1024 * 1024
+/** A piece of a snapshot has so long, and over a slow way it is a smaller one the next time. */
+const PIECE_MS = 30_000
+const PIECE_BYTES_MIN = 64 * 1024
 
 export interface FollowerOptions {
   readonly nodeId: NodeId
@@ -56,6 +59,7 @@ export class MetadataFollower {
   #leaderEpoch: Epoch = 0
   #kraftVersion = 0
   #graceMs = FETCH_GRACE_MS
+  #pieceBytes = FETCH_BYTES_MAX
   #stopped = false
   #complainedAt: Offset = -1
   #lackingSince: Millis | undefined
@@ -265,23 +269,7 @@ export class MetadataFollower {
     const parts: Buffer[] = []
     let position = 0
     for (;;) {
-      const answer = await this.#options.link.ask(
-        API.FetchSnapshot,
-        {
-          clusterId: this.#options.clusterId,
-          replicaId: this.#options.nodeId,
-          maxBytes: FETCH_BYTES_MAX,
-          topics: [
-            {
-              name: CLUSTER_METADATA_TOPIC,
-              partitions: [
-                { partition: 0, currentLeaderEpoch: this.#leaderEpoch, snapshotId: { endOffset, epoch }, position },
-              ],
-            },
-          ],
-        },
-        30_000,
-      )
+      const answer = await this.#piece({ endOffset, epoch }, position)
       const partition = answer.topics[0]?.partitions[0]
       if (answer.errorCode !== ErrorCode.NONE || partition === undefined || partition.errorCode !== ErrorCode.NONE) {
         this.#options.link.lookElsewhere()
@@ -293,7 +281,10 @@ export class MetadataFollower {
       position += partition.unalignedRecords.length
       if (position >= partition.size) break
       // Half a snapshot would be an image that lacks topics.
-      if (partition.unalignedRecords.length === 0) return
+      if (partition.unalignedRecords.length === 0) {
+        await this.#options.link.rest(DAMAGED_REST_MS)
+        return
+      }
     }
     const snapshot = Buffer.concat(parts)
     if (!isWholeSnapshot(snapshot)) {
@@ -316,5 +307,18 @@ export class MetadataFollower {
     this.#fetchOffset = endOffset
     this.#lastEpoch = epoch
     await this.#act()
+  }
+
+  async #piece(snapshotId: { readonly endOffset: Offset; readonly epoch: Epoch }, position: number) {
+    const { clusterId, nodeId: replicaId, link } = this.#options
+    const partition = { partition: 0, currentLeaderEpoch: this.#leaderEpoch, snapshotId, position }
+    const topics = [{ name: CLUSTER_METADATA_TOPIC, partitions: [partition] }]
+    try {
+      return await link.ask(API.FetchSnapshot, { clusterId, replicaId, maxBytes: this.#pieceBytes, topics }, PIECE_MS)
+    } catch (error) {
+      if (error instanceof ChannelError && error.code === 'timed-out')
+        this.#pieceBytes = Math.max(this.#pieceBytes / 4, PIECE_BYTES_MIN)
+      throw error
+    }
   }
 }

@@ -48,6 +48,8 @@ export class ControllerDouble {
   readonly fetched: number[] = []
   /** One that answers fetches below its end. */
   snapshot: { readonly endOffset: number; readonly bytes: Buffer } | undefined
+  /** How long each byte that may come takes on its way. */
+  snapshotMsPerByte = 0
 
   constructor(machine: Machine, asking: Machine) {
     this.machine = machine
@@ -156,7 +158,9 @@ export class ControllerDouble {
     // In small parts, as a large one comes.
     const fetchSnapshot = serve({
       api: API.FetchSnapshot,
-      handle: ({ topics }) => {
+      handle: async ({ topics, maxBytes }) => {
+        const wayMs = maxBytes * this.snapshotMsPerByte
+        if (wayMs > 0) await new Promise<void>(resolve => this.machine.world.clock.after(wayMs, resolve))
         const position = topics[0]?.partitions[0]?.position ?? 0
         const bytes = this.snapshot?.bytes ?? Buffer.alloc(0)
         const unalignedRecords = bytes.subarray(position, position + 50)

@@ -19,3 +19,11 @@ export function failed(errorCode: number, message: string = errorOf(errorCode).m
 export function isFailure(outcome: Outcome): boolean {
   return outcome.errorCode !== ErrorCode.NONE
 }
+
+/** A topic has no longer one. What is asked for by another is asked for in vain, and may be so of very many partitions. */
+const NAME_LENGTH_MAX = 249
+
+/** A name as a message repeats it. */
+export function quoted(name: string): string {
+  return name.length > NAME_LENGTH_MAX ? `${name.slice(0, NAME_LENGTH_MAX)}…` : name
+}

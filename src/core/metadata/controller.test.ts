@@ -477,6 +477,21 @@ test('eligible leaders are not kept before all nodes agree how many replicas are
   assert.equal(raise(['eligible.leader.replicas.version', 1], ['metadata.version', 30]).error, 'NONE')
 })
 
+test('an answer does not grow with how often it repeats a name', () => {
+  const harness = new ControllerHarness()
+  harness.start(1)
+  const name = 'n'.repeat(32_000)
+  const indexes = Array.from({ length: 1000 }, (_, index) => index)
+  const reassigned = indexes.map(partitionIndex => ({ partitionIndex, replicas: null }))
+  for (const [kind, request] of [
+    ['elect-leaders', { electionType: 0, topicPartitions: [{ topic: name, partitions: indexes }] }],
+    ['alter-partition-reassignments', { topics: [{ name, partitions: reassigned }] }],
+  ] as const) {
+    const { response } = harness.ask(kind, request)
+    assert.ok(JSON.stringify(response).length < 600_000, kind)
+  }
+})
+
 // Some megabytes of request: what costs more than its size would stop the controller for minutes.
 test('topics that are named twice cost no more than they are many', { timeout: 60_000 }, () => {
   const harness = new ControllerHarness()

@@ -3,7 +3,7 @@ import type { Uuid } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { ElectLeadersRequest, ElectLeadersResponse } from '#protocol/messages/elect-leaders.ts'
 import type { InputOf } from '#protocol/schema.ts'
-import { DONE, failed, type Outcome } from './answer.ts'
+import { DONE, failed, type Outcome, quoted } from './answer.ts'
 import type { ControllerState } from './controller-state.ts'
 import type { TopicImage } from './image.ts'
 import { NO_LEADER, partitionChange } from './partition-change.ts'
@@ -138,7 +138,7 @@ function electOne(
   type: number,
   records: MetadataRecord[],
 ): Outcome {
-  if (topic === undefined) return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `No such topic as ${name}`)
+  if (topic === undefined) return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `No such topic as ${quoted(name)}`)
   const partition = state.partition(topic, index)
   if (partition === undefined) {
     return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `No such partition as ${name}-${index}`)

@@ -9,7 +9,7 @@ import type {
   ListPartitionReassignmentsResponse,
 } from '#protocol/messages/list-partition-reassignments.ts'
 import type { InputOf } from '#protocol/schema.ts'
-import { DONE, failed, type Outcome } from './answer.ts'
+import { DONE, failed, type Outcome, quoted } from './answer.ts'
 import { assignmentProblem } from './assignment.ts'
 import type { ControllerState } from './controller-state.ts'
 import type { MetadataImage, TopicImage } from './image.ts'
@@ -50,7 +50,7 @@ function reassign(
 ): Outcome {
   const topic = state.image.topicByName(name)
   if (topic === undefined) {
-    return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `Unable to find a topic named ${name}.`)
+    return failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, `Unable to find a topic named ${quoted(name)}.`)
   }
   const partition = state.partition(topic, index)
   if (partition === undefined) {

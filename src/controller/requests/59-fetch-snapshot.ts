@@ -6,16 +6,21 @@ import { ErrorCode } from '#protocol/errors.ts'
 import type { Controller } from '../controller.ts'
 import { FETCH_BYTES_MAX } from '../piece-size.ts'
 
+/** There is one partition to ask for; each that is named is looked up, and raft told of its reader. */
+const ELEMENTS_MAX = 100
+
 /**
  * FetchSnapshot (59), versions 0-1. A range of a snapshot's bytes, from its file to the socket (KIP-630).
  * - SNAPSHOT_NOT_FOUND for one that is gone, as for the one that a new cluster begins with (offset 0).
+ * - INVALID_REQUEST for the whole where very many partitions are named.
  * - POSITION_OUT_OF_RANGE outside of its size.
  * - The broker of the same node (its number, no directory) is answered also while another controller leads.
  */
 export function fetchSnapshot(controller: Controller): ServedApi {
   return serve({
     api: API.FetchSnapshot,
-    handle(request, { apiVersion }) {
+    handle(request, { apiVersion, elements }) {
+      if (elements > ELEMENTS_MAX) return { errorCode: ErrorCode.INVALID_REQUEST }
       if (controller.isForeign(request.clusterId)) {
         return { errorCode: ErrorCode.INCONSISTENT_CLUSTER_ID }
       }

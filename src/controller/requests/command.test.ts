@@ -10,6 +10,7 @@ import type { Controller } from '../controller.ts'
 import { NotControllerError } from '../term.ts'
 import { createTopics } from './19-create-topics.ts'
 import { envelope } from './58-envelope.ts'
+import { fetchSnapshot } from './59-fetch-snapshot.ts'
 
 const VERSION = 7
 const REQUEST = { topics: [{ name: 'topic', numPartitions: 1, replicationFactor: 1 }] }
@@ -64,4 +65,31 @@ test('who passes a request on may do so again only where nothing was done', asyn
 test('who asks a controller himself is told that it is none any more', async () => {
   assert.equal(await direct(losing(true)), ErrorCode.NOT_CONTROLLER)
   assert.equal(await direct(losing(false)), ErrorCode.NOT_CONTROLLER)
+})
+
+test('a snapshot is asked for by one partition, not by as many as a request can name', async () => {
+  let read = 0
+  const controller = {
+    isForeign: () => false,
+    nodeId: 1,
+    leaderId: 1,
+    epoch: 3,
+    leaderNodes: [],
+    findSnapshot: () => ({ size: 100, file: {} }),
+    snapshotRead: () => read++,
+  }
+  const ask = async (count: number) => {
+    const partition = { partition: 0, currentLeaderEpoch: 3, snapshotId: { endOffset: 5, epoch: 2 }, position: 0 }
+    const topics = [{ name: '__cluster_metadata', partitions: Array.from({ length: count }, () => partition) }]
+    const bytes = encodeToBuffer(API.FetchSnapshot.request, 1, { replicaId: 2, maxBytes: 1000, topics })
+    const reader = new ByteReader(bytes)
+    const before = reader.elementsLeft
+    const request = decode(API.FetchSnapshot.request, 1, reader)
+    const call = { apiVersion: 1, elements: before - reader.elementsLeft }
+    return await fetchSnapshot(controller as unknown as Controller).handle(request, call as never)
+  }
+  assert.equal(((await ask(1)) as { topics: readonly object[] }).topics.length, 1)
+  assert.equal(read, 1)
+  assert.deepEqual(await ask(100_000), { errorCode: ErrorCode.INVALID_REQUEST })
+  assert.equal(read, 1)
 })

@@ -13,6 +13,9 @@ import { type MetadataRecord, metadataRecord } from './record.ts'
 
 const RESERVED_DIRECTORIES: ReadonlySet<string> = new Set([LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY])
 
+/** More directories than a node can have disks: each is looked for among those of all others. */
+const DIRECTORIES_MAX = 1000
+
 /** BrokerRegistration: KIP-631, KIP-858, KIP-966. The epoch is the offset at which its record will be written. */
 export function registerBroker(
   state: ControllerState,
@@ -81,6 +84,7 @@ function registrationError(
   if (request.clusterId !== options.clusterId) return ErrorCode.INCONSISTENT_CLUSTER_ID
   // A partition led by such a number would be one that nobody leads.
   if (brokerId < 0) return ErrorCode.INVALID_REGISTRATION
+  if (logDirs.length > DIRECTORIES_MAX) return ErrorCode.INVALID_REGISTRATION
   const isOther = existing !== undefined && existing.incarnationId !== request.incarnationId
   if (isOther && !existing.fenced && liveness.isLive(brokerId, now)) {
     // Who holds the same directories has their locks, so the process before it is gone: no reason to sit out a session
@@ -92,9 +96,10 @@ function registrationError(
   if (state.metadataVersion >= METADATA_VERSION_DIRECTORIES) {
     if (logDirs.length === 0 || logDirs.some(dir => RESERVED_DIRECTORIES.has(dir)))
       return ErrorCode.INVALID_REGISTRATION
-    if (new Set(logDirs).size !== logDirs.length) return ErrorCode.INVALID_REGISTRATION
+    const own = new Set(logDirs)
+    if (own.size !== logDirs.length) return ErrorCode.INVALID_REGISTRATION
     for (const broker of image.brokers.values()) {
-      if (broker.id !== brokerId && broker.logDirs.some(dir => logDirs.includes(dir))) {
+      if (broker.id !== brokerId && broker.logDirs.some(dir => own.has(dir))) {
         return ErrorCode.INVALID_REGISTRATION
       }
     }
@@ -131,10 +136,14 @@ export function brokerHeartbeat(
   const errorCode =
     broker === undefined ? ErrorCode.BROKER_ID_NOT_REGISTERED : state.brokerEpochError(brokerId, brokerEpoch)
   if (broker === undefined || errorCode !== ErrorCode.NONE) return { records: [], response: { errorCode } }
+  const { offlineLogDirs, cordonedLogDirs } = request
+  if (offlineLogDirs.length > DIRECTORIES_MAX || (cordonedLogDirs?.length ?? 0) > DIRECTORIES_MAX) {
+    return { records: [], response: { errorCode: ErrorCode.INVALID_REQUEST } }
+  }
 
   state.liveness.heard(brokerId, currentMetadataOffset, now)
   const before = stateOf(broker)
-  const offline = broker.logDirs.filter(dir => request.offlineLogDirs.includes(dir))
+  const offline = broker.logDirs.filter(dir => offlineLogDirs.includes(dir))
   let after = nextState(state, broker, before, request)
   // Without any directory it can hold nothing, and a registration without directories would say that it told of none.
   const hasNone = offline.length > 0 && offline.length === broker.logDirs.length

@@ -492,6 +492,17 @@ test('an answer does not grow with how often it repeats a name', () => {
   }
 })
 
+test('no broker has more directories than can be looked through', () => {
+  const harness = new ControllerHarness()
+  const logDirs = Array.from({ length: 1001 }, (_, index) => testUuid(5000 + index))
+  const error = ({ response }: { response: Record<string, unknown> }) => errorOf(response['errorCode'] as number).name
+  assert.equal(error(harness.register(1, { logDirs })), 'INVALID_REGISTRATION')
+  harness.start(1, { logDirs: logDirs.slice(1) })
+  assert.equal(error(harness.heartbeat(1, { offlineLogDirs: logDirs })), 'INVALID_REQUEST')
+  assert.equal(error(harness.heartbeat(1, { cordonedLogDirs: logDirs })), 'INVALID_REQUEST')
+  assert.equal(error(harness.heartbeat(1, { offlineLogDirs: logDirs.slice(1) })), 'NONE')
+})
+
 // Some megabytes of request: what costs more than its size would stop the controller for minutes.
 test('topics that are named twice cost no more than they are many', { timeout: 60_000 }, () => {
   const harness = new ControllerHarness()

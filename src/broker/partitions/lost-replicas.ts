@@ -88,7 +88,7 @@ export class LostReplicas {
       const { folder } = first.log
       this.#log.warn(
         { partitions: lost.length, first: folder },
-        `${what}, so others do without the replicas of ${lost.length} partitions, such as ${folder}; these follow again ${until}`,
+        `${what}, so others do without the replicas of partitions (${lost.length}), such as ${folder}; these follow again ${until}`,
       )
     }
     if (back.length > 0) {

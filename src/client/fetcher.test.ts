@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ApiPair } from '#network/channel.ts'
 import type { FetchRequest } from '#protocol/messages/fetch.ts'
+import type { ListOffsetsRequest } from '#protocol/messages/list-offsets.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 import { Client } from './client.ts'
@@ -61,4 +62,43 @@ test('who leads no more, or is not known to, once its connection is there is not
   assert.equal(asked[0]?.node, 1)
   assert.equal(asked[0]?.body.topics?.[0]?.partitions?.[0]?.currentLeaderEpoch, 3)
   fetcher.close()
+})
+
+test('a topic that was made anew under its name is read from its start, whatever the offset in the one before', async () => {
+  for (const offsetReset of ['latest', 'none'] as const) {
+    const simulation = new Simulation(1)
+    const { world } = simulation.node('client')
+    const client = new Client({ world, bootstrap: 'broker:9092' })
+    let id = 'Z6qOWWaNR9qZx5b8TV406g'
+    const partition = { partition: 0, leader: 1, leaderEpoch: 3, replicas: [1], isr: [1], offline: [] }
+    client.metadata.remembered = () => ({ name: 't', id, internal: false, partitions: [partition] })
+    const fetched: number[] = []
+    const listed: number[] = []
+    const call = async (_: ApiPair, __: number, body: InputOf<typeof FetchRequest>) => {
+      const { topicId } = body.topics?.[0] ?? {}
+      fetched.push(body.topics?.[0]?.partitions?.[0]?.fetchOffset ?? -1)
+      await simulation.wait(10)
+      const answered = { partitionIndex: 0, errorCode: 0, highWatermark: 100, records: null }
+      return { errorCode: 0, sessionId: 0, responses: [{ topicId, partitions: [answered] }], nodeEndpoints: [] }
+    }
+    const ask = async (_: ApiPair, body: InputOf<typeof ListOffsetsRequest>) => {
+      listed.push(Number(body.topics?.[0]?.partitions?.[0]?.timestamp))
+      const answered = { partitionIndex: 0, errorCode: 0, offset: 2, timestamp: -1, leaderEpoch: 3 }
+      return { topics: [{ name: 't', partitions: [answered] }] }
+    }
+    client.brokers.to = async () => ({ versionFor: () => 17, call, ask }) as never
+    const fetcher = new Fetcher(client, { ...OPTIONS, offsetReset })
+    fetcher.add({ topic: 't', partition: 0 }, 44)
+    await simulation.run(fetcher.poll(10, 100))
+    assert.deepEqual(new Set(fetched), new Set([44]))
+    id = 'AAAAAAAAAAAAAAAAAAAAAg'
+    const polled = simulation.run(fetcher.poll(10, 100))
+    if (offsetReset === 'none') await assert.rejects(polled, { code: 'OFFSET_OUT_OF_RANGE' })
+    else {
+      await polled
+      assert.deepEqual(listed, [-2])
+      assert.equal(fetched.at(-1), 2)
+    }
+    fetcher.close()
+  }
 })

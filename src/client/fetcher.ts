@@ -1,6 +1,6 @@
 import { DecodeError } from '#base/bytes.ts'
 import type { Millis, NodeId, Offset } from '#base/units.ts'
-import { ZERO_UUID } from '#base/uuid.ts'
+import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import { FetchSession, type SessionRequest, type WantedPartition } from '#core/consumer/fetch-session.ts'
 import { FetchedRecords } from '#core/consumer/fetched.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
@@ -28,6 +28,8 @@ export interface FetcherOptions {
 }
 
 interface Tracked extends TopicPartition {
+  /** Of the topic in which the position is, once its leader has answered; all zero before. */
+  topicId: Uuid
   /** The offset that is handed out next; undefined until it is known. */
   position: Offset | undefined
   /** How to find the position. */
@@ -89,6 +91,7 @@ export class Fetcher {
   add(of: TopicPartition, from: Offset | OffsetSpec | 'none'): void {
     const known = typeof from === 'number'
     this.#partitions.set(keyOf(of), {
+      topicId: ZERO_UUID,
       topic: of.topic,
       partition: of.partition,
       position: known ? from : undefined,
@@ -394,7 +397,7 @@ export class Fetcher {
     from: Address,
   ): void {
     const names = new Map(wanted.map(({ topicId, topic }) => [topicId, topic]))
-    const asked = new Map(wanted.map(each => [keyOf(each), each.fetchOffset]))
+    const asked = new Map(wanted.map(each => [keyOf(each), each]))
     const failed: Tracked[] = []
     let isQuiet = true
     for (const { topic: name, topicId, partitions } of answer.responses) {
@@ -404,8 +407,10 @@ export class Fetcher {
         const tracked = this.#partitions.get(keyOf({ topic, partition: each.partitionIndex }))
         if (each.errorCode !== ErrorCode.NONE || (each.records?.length ?? 0) > 0) isQuiet = false
         // It may have been taken away, or moved elsewhere by a seek, in the meantime.
-        if (tracked === undefined || tracked.position !== asked.get(keyOf(tracked))) continue
-        if (each.errorCode === ErrorCode.NONE) this.#filled(tracked, each)
+        const want = tracked === undefined ? undefined : asked.get(keyOf(tracked))
+        if (tracked === undefined || want === undefined || tracked.position !== want.fetchOffset) continue
+        if (version > FETCH_BY_NAME_MAX && this.#isMadeAnew(tracked, want, each.errorCode)) this.#fromTheStart(tracked)
+        else if (each.errorCode === ErrorCode.NONE) this.#filled(tracked, each)
         else if (each.errorCode === ErrorCode.OFFSET_OUT_OF_RANGE) this.#outOfRange(tracked)
         else if (errorOf(each.errorCode).retriable) {
           const news = { ...each.currentLeader, endpoints: answer.nodeEndpoints }
@@ -440,6 +445,24 @@ export class Fetcher {
       tracked.position ?? 0,
       committed ? answer.abortedTransactions : undefined,
     )
+  }
+
+  /** Its leader knows the topic by another id than that in which the position is. */
+  #isMadeAnew(tracked: Tracked, { topicId }: WantedPartition, errorCode: number): boolean {
+    if (errorCode !== ErrorCode.NONE && errorCode !== ErrorCode.OFFSET_OUT_OF_RANGE) return false
+    const isOther = tracked.topicId !== ZERO_UUID && tracked.topicId !== topicId
+    tracked.topicId = topicId
+    return isOther
+  }
+
+  /** Where a topic was made anew under its name, all that is in it came after what was read, and an offset of before says nothing. */
+  #fromTheStart(tracked: Tracked): void {
+    if (this.#options.offsetReset === 'none') {
+      this.#outOfRange(tracked)
+      return
+    }
+    tracked.position = undefined
+    tracked.seek = 'earliest'
   }
 
   #outOfRange(tracked: Tracked): void {

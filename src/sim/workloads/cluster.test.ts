@@ -42,7 +42,7 @@ const CAUGHT: Record<string, readonly [seed: number, says: RegExp]> = {
   'answered-before-commit': [8, /take no acks=all write|never cut off|was deleted|missing|both lead|was committed/],
   'producers-not-followed': [6, /is there twice|comes behind/],
   'groups-forgotten': [5, /was committed|both own/],
-  'commit-early': [18, /was committed|both own/],
+  'commit-early': [41, /was committed|both own/],
   'follower-shows-all': [6, /takes all below|is read where|was acknowledged/],
   'leader-never-resigns': [1, /out of sync|acks=all/],
   'hang-unnoticed': [1, /take no acks=all write .* after the disk of/],

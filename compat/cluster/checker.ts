@@ -77,7 +77,7 @@ export function judge(logs: readonly (readonly Read[])[], writers: readonly Writ
     for (const { value, partition, offset } of acknowledged) {
       const place = places.get(value)
       if (place === undefined) complaints.add('lost', `${name} ${value}, acknowledged at ${partition}@${offset}`)
-      else if (offset >= 0 && (place.offset !== offset || place.partition !== partition))
+      else if (place.partition !== partition || (offset >= 0 && place.offset !== offset))
         complaints.add('moved', `${name} ${value} from ${partition}@${offset} to ${place.partition}@${place.offset}`)
     }
   return {

@@ -35,8 +35,10 @@ def produce(bootstrap, topic, stream, per_second, timeout_ms):
         if error is not None:
             tell("producer_send_error", message=str(error), value=message.value().decode())
         else:
+            # Of a repeat that it finds to be written already it knows no offset.
+            offset = message.offset()
             tell("producer_send_success", value=message.value().decode(), partition=message.partition(),
-                 offset=message.offset())
+                 offset=-1 if offset is None else offset)
 
     began = time.monotonic()
     sequence = 0

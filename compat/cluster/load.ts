@@ -17,6 +17,7 @@ export interface Acknowledged {
   /** `stream.sequence`: the number of the writer, and one that it counts up. */
   readonly value: string
   readonly partition: number
+  /** -1 where the client does not know it. */
   readonly offset: number
   /** Wall clock, in milliseconds. */
   readonly at: number

@@ -46,7 +46,10 @@ const DEFAULTS: ConsumerOptions = {
   onRevoked: () => {},
 }
 
-/** What nobody waits for is given up after so long: the next one says more. */
+/**
+ * What nobody waits for is given up after so long: the next one says more. So is what the group waits for, of partitions
+ * that are given up: of a topic that is gone nothing can ever be committed.
+ */
 const COMMIT_MS_MAX: Millis = 10_000
 
 /**
@@ -274,7 +277,7 @@ export class Consumer {
       // It may have been put out of the group meanwhile.
       if (generationId !== this.#session?.committer.generationId) return
       for (const each of partitions) this.#fetcher.hold(each)
-      if (this.#options.autoCommitIntervalMs > 0) await this.#commit(partitions)
+      if (this.#options.autoCommitIntervalMs > 0) await this.#commit(partitions, COMMIT_MS_MAX)
       await this.#options.onRevoked(partitions)
     } catch {
       // The group does not wait: what was not committed is read again by the next owner.

@@ -17,6 +17,8 @@ class GroupDouble extends BrokerDouble {
   /** Until when it has not loaded the group's offsets. */
   loadsUntil = 0
   readonly commits: number[] = []
+  /** What it answers to commits. */
+  commitError = 0
   /** What it answers to heartbeats until somebody joins. */
   rebalances = false
   joins = 0
@@ -72,7 +74,8 @@ class GroupDouble extends BrokerDouble {
         handle: ({ topics }) => {
           this.commits.push(topics[0]?.partitions[0]?.committedOffset ?? -1)
           if (!this.takesCommits) return new Promise<never>(() => {})
-          return { topics: topics.map(({ name }) => ({ name, partitions: [{ partitionIndex: 0, errorCode: 0 }] })) }
+          const errorCode = this.commitError
+          return { topics: topics.map(({ name }) => ({ name, partitions: [{ partitionIndex: 0, errorCode }] })) }
         },
       }),
     ]
@@ -223,5 +226,19 @@ test('who leaves the loop over all records has come as far as it went, and commi
     }
     await consumer.close()
     assert.deepEqual(broker.commits, [2, 14])
+  })
+})
+
+test('a group does not wait for a minute for the commit to a topic that is gone', async () => {
+  await run(async (broker, client, simulation) => {
+    const consumer = new Consumer(client, { group: 'g', offsetReset: 'earliest' })
+    consumer.subscribe([TOPIC])
+    while ((await consumer.poll(1000)).length === 0);
+    broker.commitError = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.rebalances = true
+    const began = simulation.schedule.now
+    while (broker.joins === 1) await consumer.poll(1000)
+    assert.ok(simulation.schedule.now - began < 20_000_000)
+    await consumer.close()
   })
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { MetadataImage } from '#core/metadata/image.ts'
+import { metadataRecord } from '#core/metadata/record.ts'
 import { apiVersions } from '#network/api-versions.ts'
 import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
 import { MemoryBudget } from '#network/memory-budget.ts'
@@ -86,4 +87,30 @@ test('a topic is created by the active controller, though the way led to another
       for (const server of servers) await server.close()
     })(),
   )
+})
+
+test('committed offsets get as many copies as brokers are known, whoever of them is up at that moment', async () => {
+  const image = new MetadataImage()
+  for (const brokerId of [1, 2, 3, 4]) {
+    const broker = { brokerId, brokerEpoch: brokerId, fenced: brokerId !== 1, inControlledShutdown: brokerId === 4 }
+    image.apply(metadataRecord('RegisterBroker', 30, broker), brokerId, 1)
+  }
+  const asked: number[] = []
+  const link = {
+    ask: (
+      _: object,
+      { topics }: { topics: readonly { readonly name: string; readonly replicationFactor: number }[] },
+    ) => {
+      for (const { replicationFactor } of topics) asked.push(replicationFactor)
+      return Promise.resolve({ topics: topics.map(({ name }) => ({ name, errorCode: ErrorCode.NONE })) })
+    },
+    wasTaken: () => {},
+  } as unknown as ControllerLink
+  const broker = {
+    world: new Simulation(1).node('broker').world,
+    configs: new BrokerConfigs({ nodeId: 1 }),
+    metadata: { image, caughtUp: () => Promise.resolve() },
+  } as unknown as Broker
+  await new TopicCreation(broker, link).createOffsetsTopic()
+  assert.deepEqual(asked, [3])
 })

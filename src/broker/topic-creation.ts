@@ -1,3 +1,4 @@
+import { Placement } from '#core/metadata/placement.ts'
 import { isInternalTopic, OFFSETS_TOPIC, topicNameProblem } from '#core/metadata/topic-name.ts'
 import { PARTITIONS_PER_REQUEST_MAX } from '#core/metadata/topics.ts'
 import { ChannelError } from '#network/channel.ts'
@@ -39,12 +40,13 @@ export class TopicCreation {
   /** `__consumer_offsets`, when it is first needed. */
   async createOffsetsTopic(): Promise<void> {
     const { configs, metadata } = this.#broker
-    const live = [...metadata.image.brokers.values()].filter(({ fenced }) => !fenced).length
+    // Also those that are not up at this moment, as while a cluster starts: it is made once, and stays with so many copies.
+    const { size } = new Placement(metadata.image)
     await this.#create([
       {
         name: OFFSETS_TOPIC,
         numPartitions: configs.number('offsets.topic.num.partitions'),
-        replicationFactor: Math.max(1, Math.min(configs.number('offsets.topic.replication.factor'), live)),
+        replicationFactor: Math.max(1, Math.min(configs.number('offsets.topic.replication.factor'), size)),
         configs: [
           { name: 'cleanup.policy', value: 'compact' },
           { name: 'compression.type', value: 'producer' },

@@ -241,41 +241,52 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       h =>
         h.ask('create-partitions', { topics: [{ ...topic, assignments: null }] }),
   ),
-  fc.record({ name: topicName, partition, isr: ids, fromFuture: fc.boolean() }).map(
-    ({ name, partition, isr, fromFuture }): Step =>
-      h => {
-        const topic = h.machine.image.topicByName(name)
-        const now = topic?.partitions[partition]
-        if (topic === undefined || now === undefined || now.leader < 0) return
-        h.ask('alter-partition', {
-          brokerId: now.leader,
-          brokerEpoch: h.epochOf(now.leader),
-          topics: [
-            {
-              topicId: topic.id,
-              partitions: [
-                {
+  // Named once, or twice in one request.
+  fc
+    .record({
+      name: topicName,
+      partition,
+      isrs: fc.array(ids, { minLength: 1, maxLength: 2 }),
+      fromFuture: fc.boolean(),
+    })
+    .map(
+      ({ name, partition, isrs, fromFuture }): Step =>
+        h => {
+          const topic = h.machine.image.topicByName(name)
+          const now = topic?.partitions[partition]
+          if (topic === undefined || now === undefined || now.leader < 0) return
+          h.ask('alter-partition', {
+            brokerId: now.leader,
+            brokerEpoch: h.epochOf(now.leader),
+            topics: [
+              {
+                topicId: topic.id,
+                partitions: isrs.map(isr => ({
                   partitionIndex: partition,
                   leaderEpoch: now.leaderEpoch,
                   partitionEpoch: now.partitionEpoch + (fromFuture ? 1 : 0),
                   newIsrWithEpochs: isr.map(brokerId => ({ brokerId, brokerEpoch: h.epochOf(brokerId) })),
-                },
-              ],
-            },
-          ],
-        })
-      },
-  ),
+                })),
+              },
+            ],
+          })
+        },
+    ),
   fc.record({ electionType: fc.integer({ min: 0, max: 1 }) }).map(
     (request): Step =>
       h =>
         h.ask('elect-leaders', { ...request, topicPartitions: null }),
   ),
-  fc.record({ name: topicName, partitionIndex: partition, replicas: fc.option(ids) }).map(
-    ({ name, ...part }): Step =>
-      h =>
-        h.ask('alter-partition-reassignments', { topics: [{ name, partitions: [part] }] }),
-  ),
+  fc
+    .record({
+      name: topicName,
+      partitionIndex: partition,
+      words: fc.array(fc.option(ids), { minLength: 1, maxLength: 2 }),
+    })
+    .map(({ name, partitionIndex, words }): Step => {
+      const partitions = words.map(replicas => ({ partitionIndex, replicas }))
+      return h => h.ask('alter-partition-reassignments', { topics: [{ name, partitions }] })
+    }),
   fc
     .record({
       type: fc.constantFrom(2, 4, 16, 32),

@@ -75,6 +75,24 @@ test('a log that is being opened when settings of its topic change has them when
   assert.equal(found.log.config.flushMessages, 1)
 })
 
+test('a broker that is fenced goes on to what the cluster says next, though a disk does not let a log be made', async () => {
+  const { disk, clock, change, made } = await broker()
+  await change(metadataRecord('BrokerRegistrationChange', 1, { brokerId: 1, brokerEpoch: 0, fenced: 1 }))
+  disk.makeFolder = () => new Promise(() => {})
+  let isDone = false
+  void change(...made).then(() => {
+    isDone = true
+  })
+  const pass = async (ms: number) => {
+    clock.advance(ms)
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  await pass(5000)
+  assert.ok(!isDone)
+  await pass(5000)
+  assert.ok(isDone)
+})
+
 test('a partition that cannot be opened is tried again by one timer, however often it changes meanwhile', async () => {
   const { disk, clock, change, made, find } = await broker()
   disk.fault = operation => (operation === 'makeFolder' ? 'EIO' : undefined)

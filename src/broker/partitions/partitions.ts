@@ -61,6 +61,8 @@ interface HostedTopic {
 const OPEN_AT_ONCE = 32
 /** A broker that serves waits so long for logs that are new here, before it goes on to what the cluster says next. */
 const OPEN_WAIT_MS = 1000
+/** One that is fenced has time, but not for as long as a disk hangs: it would hear of nothing any more, nor when it serves again. */
+const OPEN_WAIT_FENCED_MS = 10_000
 /** Memory of what was fetched from leaders that is kept for what is fetched next. */
 const FETCHED_BYTES_KEPT = 16 * MiB
 
@@ -208,10 +210,9 @@ export class Partitions {
     if (work.length === 0) return
     const opened = inTurns(work, OPEN_AT_ONCE)
     const serves = image.broker(this.#options.nodeId)?.fenced === false
-    if (!serves) return await opened
     let timer: Timer | undefined
     const patience = new Promise<void>(resolve => {
-      timer = this.#clock.after(OPEN_WAIT_MS, resolve)
+      timer = this.#clock.after(serves ? OPEN_WAIT_MS : OPEN_WAIT_FENCED_MS, resolve)
     })
     await Promise.race([opened, patience])
     timer?.cancel()

@@ -31,6 +31,13 @@ export const EXPLAINED: readonly Explanation[] = [
     why: 'follows from what is advertised',
   },
   {
+    api: 'ApiVersions',
+    path: 'finalizedFeatures[kraft.version]',
+    left: 'absent',
+    right: 'present',
+    why: 'our voters are records (kraft.version 1), those of this Kafka a fixed list (0), which neither names',
+  },
+  {
     api: 'UpdateFeatures',
     why: 'follows from the features above, which the controller does not know yet',
   },

@@ -74,11 +74,11 @@ async function fetchPortion(broker: Broker, group: OffsetFetchGroup, call: Call)
       partitions: partitionIndexes.map(index => nothing(index, ErrorCode[error])),
     })),
   }))
-  const answered = joinedByName(
-    (response.topics ?? []).filter(
-      ({ name = '', topicId = ZERO_UUID }) => topicId === ZERO_UUID || [ZERO_UUID, topicId].includes(idOf(name)),
-    ),
-  ).map(topic =>
+  const current = (response.topics ?? []).filter(
+    ({ name = '', topicId = ZERO_UUID }) => topicId === ZERO_UUID || [ZERO_UUID, topicId].includes(idOf(name)),
+  )
+  // What is asked for by name is answered as often, and in the order, as it was named.
+  const answered = (topics === null ? joinedByName(current) : current).map(topic =>
     byId && (topic.topicId ?? ZERO_UUID) === ZERO_UUID ? { ...topic, topicId: idOf(topic.name ?? '') } : topic,
   )
   const refused = unknown.map(({ topicId, partitionIndexes }) => ({

@@ -267,6 +267,7 @@ class Play implements Scene, Serving {
     await this.#allInSync()
     await this.#oneHangs()
     await this.#allInSync()
+    await this.#controllersFollow()
     this.over = true
     const image = this.#members.find(({ running }) => running?.broker !== undefined)?.running?.broker?.metadata.image
     await Promise.all(this.#members.map(member => member.end('stop')))
@@ -362,6 +363,15 @@ class Play implements Scene, Serving {
       )
     })
     client.close()
+  }
+
+  /** One whose disk hung a moment ago may still have to cut off what it was not to have. */
+  async #controllersFollow(): Promise<void> {
+    await eventually(this, 'a controller stays behind what the quorum has committed', CALM_MS_MAX, () =>
+      this.#members.every(
+        ({ running }) => (running?.controller?.highWatermark ?? Number.POSITIVE_INFINITY) >= this.#watch.committed,
+      ),
+    )
   }
 
   /** All nodes have stopped: what lies on their disks is the same wherever it lies. */

@@ -137,7 +137,7 @@ const STAGES: readonly Stage[] = [
 /** How many seeds of each workload, always the same ones. Those of a cluster live ten hours of its time. */
 const SIMULATED_SEEDS: Readonly<Record<string, number>> = { echo: 1000, storage: 300, node: 80, cluster: 21 }
 /** And how many that no tree before this one has lived through. */
-const FRESH_SEEDS: Readonly<Record<string, number>> = { storage: 100, node: 30, raft: 100, cluster: 24 }
+const FRESH_SEEDS: Readonly<Record<string, number>> = { storage: 100, node: 30, raft: 100, cluster: 12 }
 
 /** Drawn by what is simulated: new with every change, and the same for the same tree, which keeps its colour. */
 function freshSeed(): number {

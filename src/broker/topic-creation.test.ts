@@ -3,11 +3,9 @@ import { test } from 'node:test'
 import { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { MetadataImage } from '#core/metadata/image.ts'
 import { metadataRecord } from '#core/metadata/record.ts'
-import { apiVersions } from '#network/api-versions.ts'
-import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
-import { MemoryBudget } from '#network/memory-budget.ts'
-import { Server } from '#network/server.ts'
-import { type Service, serve, service } from '#network/service.ts'
+import type { Server } from '#network/server.ts'
+import { serve } from '#network/service.ts'
+import { serving } from '#network/testing/serving.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import { Simulation } from '#world/fake/simulation.ts'
@@ -24,7 +22,6 @@ class Double {
   asked = 0
 
   async listen(simulation: Simulation, host: string): Promise<Server> {
-    const { world } = simulation.node(host)
     const createTopics = serve({
       api: API.CreateTopics,
       handle: ({ topics }) => {
@@ -34,23 +31,8 @@ class Double {
       },
     })
     const heartbeat = serve({ api: API.BrokerHeartbeat, handle: () => ({ errorCode: ErrorCode.NOT_CONTROLLER }) })
-    const all: Service = service([
-      createTopics,
-      heartbeat,
-      apiVersions(
-        () => all,
-        () => ({ supported: new Map(), finalized: new Map(), epoch: 0 }),
-      ),
-    ])
-    const options = {
-      name: 'CONTROLLER',
-      address: { host, port: PORT },
-      service: all,
-      limits: DEFAULT_CONNECTION_LIMITS,
-      budget: new MemoryBudget(-1, world.clock),
-      idleMs: 600_000,
-    }
-    return await Server.listen(options, world.network, world.clock, world.log)
+    const served = { machine: simulation.node(host), name: 'CONTROLLER', port: PORT }
+    return await serving(served, [createTopics, heartbeat])
   }
 }
 

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { apiVersions } from '#network/api-versions.ts'
-import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
 import { FramePool } from '#network/frame-pool.ts'
-import { MemoryBudget } from '#network/memory-budget.ts'
-import { Server } from '#network/server.ts'
-import { type Service, serve, service } from '#network/service.ts'
+import { serve } from '#network/service.ts'
+import { serving } from '#network/testing/serving.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import { Simulation } from '#world/fake/simulation.ts'
@@ -19,35 +16,17 @@ async function fetchesOf(answer: (count: number) => ErrorName): Promise<number> 
   const leader = simulation.node('leader')
   const { world } = simulation.node('follower')
   let count = 0
-  const all: Service = service([
-    serve({
-      api: API.Fetch,
-      handle: async ({ maxWaitMs }) => {
-        const error = answer(count++)
-        if (error === 'NONE')
-          await new Promise<void>(resolve => void leader.world.clock.after(maxWaitMs, () => resolve()))
-        return { errorCode: ErrorCode[error], sessionId: error === 'NONE' ? 7 : 0, responses: [] }
-      },
-    }),
-    apiVersions(
-      () => all,
-      () => ({ supported: new Map(), finalized: new Map(), epoch: 0 }),
-    ),
-  ])
+  const fetch = serve({
+    api: API.Fetch,
+    handle: async ({ maxWaitMs }) => {
+      const error = answer(count++)
+      if (error === 'NONE')
+        await new Promise<void>(resolve => void leader.world.clock.after(maxWaitMs, () => resolve()))
+      return { errorCode: ErrorCode[error], sessionId: error === 'NONE' ? 7 : 0, responses: [] }
+    },
+  })
   const work = async (): Promise<void> => {
-    await Server.listen(
-      {
-        name: 'PLAINTEXT',
-        address: { host: 'leader', port: 9092 },
-        service: all,
-        limits: DEFAULT_CONNECTION_LIMITS,
-        budget: new MemoryBudget(-1, leader.world.clock),
-        idleMs: 600_000,
-      },
-      leader.world.network,
-      leader.world.clock,
-      leader.world.log,
-    )
+    await serving({ machine: leader, name: 'PLAINTEXT', port: 9092 }, [fetch])
     const options = {
       world,
       nodeId: 2,

@@ -1,8 +1,6 @@
-import { apiVersions } from '#network/api-versions.ts'
-import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
-import { MemoryBudget } from '#network/memory-budget.ts'
-import { Server } from '#network/server.ts'
-import { NO_ANSWER, type ServedApi, type Service, serve, service } from '#network/service.ts'
+import type { Server } from '#network/server.ts'
+import { NO_ANSWER, type ServedApi, serve } from '#network/service.ts'
+import { serving } from '#network/testing/serving.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
@@ -50,24 +48,7 @@ export class BrokerDouble {
   }
 
   async listen(): Promise<Server> {
-    const { world, host } = this.machine
-    const all: Service = service([
-      ...this.#apis(),
-      ...this.more,
-      apiVersions(
-        () => all,
-        () => ({ supported: new Map(), finalized: new Map(), epoch: 0 }),
-      ),
-    ])
-    const options = {
-      name: 'PLAINTEXT',
-      address: { host, port: PORT },
-      service: all,
-      limits: DEFAULT_CONNECTION_LIMITS,
-      budget: new MemoryBudget(-1, world.clock),
-      idleMs: 600_000,
-    }
-    return await Server.listen(options, world.network, world.clock, world.log)
+    return await serving({ machine: this.machine, name: 'PLAINTEXT', port: PORT }, [...this.#apis(), ...this.more])
   }
 
   #apis(): ServedApi[] {

@@ -1,10 +1,8 @@
 import { uuidFromRandom } from '#base/uuid.ts'
 import { encodeMetadataRecord, type MetadataRecord } from '#core/metadata/record.ts'
-import { apiVersions } from '#network/api-versions.ts'
-import { DEFAULT_CONNECTION_LIMITS } from '#network/connection.ts'
-import { MemoryBudget } from '#network/memory-budget.ts'
-import { Server } from '#network/server.ts'
-import { type ServedApi, type Service, serve, service } from '#network/service.ts'
+import type { Server } from '#network/server.ts'
+import { type ServedApi, serve } from '#network/service.ts'
+import { serving } from '#network/testing/serving.ts'
 import { API } from '#protocol/apis.ts'
 import { encodeToBuffer } from '#protocol/codec.ts'
 import { ErrorCode, type ErrorName } from '#protocol/errors.ts'
@@ -82,23 +80,7 @@ export class ControllerDouble {
   }
 
   async listen(): Promise<Server> {
-    const all: Service = service([
-      ...this.#apis(),
-      apiVersions(
-        () => all,
-        () => ({ supported: new Map(), finalized: new Map(), epoch: 0 }),
-      ),
-    ])
-    const { world, host } = this.machine
-    const options = {
-      name: 'CONTROLLER',
-      address: { host, port: PORT },
-      service: all,
-      limits: DEFAULT_CONNECTION_LIMITS,
-      budget: new MemoryBudget(-1, world.clock),
-      idleMs: 600_000,
-    }
-    return await Server.listen(options, world.network, world.clock, world.log)
+    return await serving({ machine: this.machine, name: 'CONTROLLER', port: PORT }, this.#apis())
   }
 
   count(api: string): number {

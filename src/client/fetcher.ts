@@ -9,6 +9,7 @@ import type { Address } from '#world/world.ts'
 import { listOffsets, type OffsetSpec } from './admin/offsets.ts'
 import type { Client } from './client.ts'
 import { brokerError, ClientError, clientError, mayRetry } from './errors.ts'
+import { LeaderSearch } from './leader-search.ts'
 import { askLeader, PATIENCE_MS } from './patience.ts'
 import type { TopicPartition } from './per-leader.ts'
 import type { ConsumedRecord } from './records.ts'
@@ -67,9 +68,7 @@ export class Fetcher {
   readonly #sessions = new Map<NodeId, FetchSession>()
   readonly #fetching = new Set<NodeId>()
   readonly #quiet = new Map<NodeId, Quiet>()
-  /** Topics whose leaders are to be asked for. */
-  readonly #stale = new Set<string>()
-  #refreshing = false
+  readonly #leaders: LeaderSearch
   #error: unknown
   #wake: (() => void) | undefined
   #interrupted = false
@@ -81,6 +80,16 @@ export class Fetcher {
     this.#client = client
     this.#options = options
     this.#purpose = client.brokers.claim('fetch')
+    this.#leaders = new LeaderSearch(client, {
+      asked: topics => {
+        this.#hasten(topics)
+        this.#notify()
+      },
+      failed: error => {
+        if (!mayRetry(error) && !this.#closed) this.#error = error
+      },
+      rested: () => this.#notify(),
+    })
   }
 
   get partitions(): readonly TopicPartition[] {
@@ -145,6 +154,7 @@ export class Fetcher {
 
   close(): void {
     this.#closed = true
+    this.#leaders.close()
     this.#client.brokers.release(this.#purpose)
     this.#notify()
   }
@@ -207,7 +217,7 @@ export class Fetcher {
       else if (list === undefined) byLeader.set(leader, [each])
       else list.push(each)
     }
-    if (stale.size > 0) this.#refresh(stale)
+    this.#leaders.ask(stale)
     for (const [leader, list] of byLeader) {
       const lost = list.filter(({ position }) => position === undefined)
       if (lost.length > 0) void this.#find(lost)
@@ -217,31 +227,6 @@ export class Fetcher {
       this.#fetching.add(leader)
       void this.#fetch(leader, wanted)
     }
-  }
-
-  /** Asks who leads, one request after another and not as fast as answers come. */
-  #refresh(topics: Iterable<string>): void {
-    for (const topic of topics) this.#stale.add(topic)
-    if (this.#refreshing || this.#stale.size === 0 || this.#closed) return
-    this.#refreshing = true
-    const asked = [...this.#stale]
-    this.#stale.clear()
-    const { metadata, options } = this.#client
-    metadata
-      .refresh(asked)
-      .catch((error: unknown) => {
-        if (!mayRetry(error) && !this.#closed) this.#error = error
-      })
-      .then(() => {
-        this.#hasten(asked)
-        this.#notify()
-        return this.#client.pause(options.retryBackoffMs)
-      })
-      .finally(() => {
-        this.#refreshing = false
-        this.#refresh([])
-        this.#notify()
-      })
   }
 
   /** Where another one leads than when it failed, nothing waits before it is asked. */
@@ -331,15 +316,13 @@ export class Fetcher {
 
   /** Another one may lead; where it is the same, it is not asked again as fast as it fails. */
   #failed(list: readonly Tracked[], leader: NodeId): void {
-    const { world, options, metadata } = this.#client
+    const { world, options } = this.#client
     const until = world.clock.monotonic() + options.retryBackoffMs
     for (const each of list) {
       each.notBefore = Math.max(each.notBefore, until)
       each.failedAt = leader
     }
-    const topics = new Set(list.map(({ topic }) => topic))
-    for (const topic of topics) metadata.doubt(topic, leader)
-    this.#refresh(topics)
+    this.#misled(list, leader)
   }
 
   /** -1 where that is not known. */
@@ -431,9 +414,14 @@ export class Fetcher {
       return
     }
     this.#quiet.set(leader, { lookAt: now + 2 * lookMs, lookMs: 2 * lookMs })
-    const topics = new Set(wanted.map(({ topic }) => topic))
-    for (const topic of topics) this.#client.metadata.doubt(topic, leader)
-    this.#refresh(topics)
+    this.#misled(wanted, leader)
+  }
+
+  #misled(partitions: readonly TopicPartition[], leader: NodeId): void {
+    this.#leaders.misled(
+      partitions.map(({ topic }) => topic),
+      leader,
+    )
   }
 
   #filled(tracked: Tracked, answer: FetchResponse['responses'][number]['partitions'][number]): void {

@@ -11,6 +11,7 @@ import type { CompressionName } from '#records/batch.ts'
 import type { Timer } from '#world/world.ts'
 import type { Client } from './client.ts'
 import { brokerError, ClientError, clientError, throwIfError } from './errors.ts'
+import { LeaderSearch } from './leader-search.ts'
 import type { Topic } from './metadata.ts'
 import { askLeader, PATIENCE_MS } from './patience.ts'
 import type { Led, TopicPartition } from './per-leader.ts'
@@ -116,9 +117,7 @@ export class Producer {
   #timer: Timer | undefined
   #timerAt = Number.POSITIVE_INFINITY
   #identifying = false
-  #refreshing = false
-  /** Topics whose leaders are to be asked for. */
-  readonly #stale = new Set<string>()
+  readonly #leaders: LeaderSearch
   /** The topics of which something was sent without asking for an answer. */
   readonly #minded = new WeakMap<Channel, Set<string>>()
   #closed = false
@@ -143,6 +142,14 @@ export class Producer {
       retryBackoffMaxMs: client.options.retryBackoffMaxMs,
       compression: whole.compression,
       idempotent: whole.idempotent,
+    })
+    this.#leaders = new LeaderSearch(client, {
+      create: whole.createTopics,
+      asked: topics => {
+        for (const topic of topics) this.#hasten(topic)
+        this.#schedule()
+      },
+      rested: () => this.#schedule(),
     })
   }
 
@@ -294,7 +301,7 @@ export class Producer {
       if (list === undefined) byLeader.set(leader, [{ topic, partition, leaderEpoch }])
       else list.push({ topic, partition, leaderEpoch })
     }
-    if (unknown.size > 0) this.#refresh([...unknown])
+    this.#leaders.ask(unknown)
     for (const [leader, partitions] of byLeader) {
       if ((this.#underWay.get(leader) ?? 0) >= this.#options.inFlightMax) continue
       const batches = this.#accumulator.drain(partitions, this.#options.requestBytesMax, now)
@@ -314,7 +321,12 @@ export class Producer {
       const final = failure instanceof ClientError && !failure.retriable ? failure : undefined
       for (const batch of batches) this.#settle(batch, { answered: false }, final)
       // The leader may be another one by now.
-      if (final === undefined) this.#misled([...new Set(batches.map(({ topic }) => topic))], leader)
+      if (final === undefined) {
+        this.#leaders.misled(
+          batches.map(({ topic }) => topic),
+          leader,
+        )
+      }
     } finally {
       this.#underWay.set(leader, (this.#underWay.get(leader) ?? 1) - 1)
       this.#schedule()
@@ -378,7 +390,7 @@ export class Producer {
       if (learnt) this.#hasten(topic)
       else misled.add(topic)
     }
-    if (misled.size > 0) this.#misled([...misled], leader)
+    this.#leaders.misled(misled, leader)
   }
 
   /** With acks=0 a leader that leads no more has no way to say so but to hang up. */
@@ -388,14 +400,8 @@ export class Producer {
     if (this.#minded.has(channel)) return
     this.#minded.set(channel, minded)
     channel.whenClosed(() => {
-      if (!this.#closed) this.#misled([...minded], leader)
+      if (!this.#closed) this.#leaders.misled(minded, leader)
     })
-  }
-
-  /** What was said of these topics led nowhere: others are asked. */
-  #misled(topics: readonly string[], leader: NodeId): void {
-    for (const topic of topics) this.#client.metadata.doubt(topic, leader)
-    this.#refresh(topics)
   }
 
   /** Where another one leads than was asked, nothing waits before it is asked. */
@@ -463,29 +469,6 @@ export class Producer {
       )
       .finally(() => {
         this.#identifying = false
-        this.#schedule()
-      })
-  }
-
-  /** One after another, and not as fast as answers come. */
-  #refresh(topics: readonly string[]): void {
-    for (const topic of topics) this.#stale.add(topic)
-    if (this.#refreshing) return
-    this.#refreshing = true
-    const asked = [...this.#stale]
-    this.#stale.clear()
-    const { createTopics: create } = this.#options
-    this.#client.metadata
-      .refresh(asked, { create })
-      .catch(() => {})
-      .then(() => {
-        for (const topic of asked) this.#hasten(topic)
-        this.#schedule()
-        return this.#client.pause(this.#client.options.retryBackoffMs)
-      })
-      .finally(() => {
-        this.#refreshing = false
-        if (this.#stale.size > 0) this.#refresh([])
         this.#schedule()
       })
   }

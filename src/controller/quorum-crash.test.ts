@@ -68,10 +68,7 @@ async function live(simulation: Simulation): Promise<number> {
         }
       }
       await simulation.wait(random.between(1, 6000))
-      for (const { machine } of others) {
-        network.heal(victim.machine, machine)
-        network.heal(machine, victim.machine)
-      }
+      rig.rejoin(victim)
       victim.machine.disk.faults = { ...NO_DISK_FAULTS }
       await simulation.wait(random.between(0, 500))
       if (victim.controller === undefined) await rig.start(victim)

@@ -107,20 +107,14 @@ test('what a leader without a majority appended is cut off when it comes back', 
     await rig.caughtUp()
     const alone = rig.memberOf(first)
     const others = rig.members.filter(member => member !== alone)
-    for (const { machine } of others) {
-      simulation.network.cut(alone.machine, machine)
-      simulation.network.cut(machine, alone.machine)
-    }
+    rig.cutOff(alone)
     const lost = client.createTopic('lost')
     await rig.until(() => others.some(({ controller }) => controller?.isActive === true), 'the others elect')
     const second = others.find(({ controller }) => controller?.isActive === true)?.controller as Controller
     const elsewhere = await brokerOf(simulation, second)
     assert.equal((await elsewhere.createTopic('other'))?.errorCode, 0)
     assert.notEqual((await lost)?.errorCode, 0)
-    for (const { machine } of others) {
-      simulation.network.heal(alone.machine, machine)
-      simulation.network.heal(machine, alone.machine)
-    }
+    rig.rejoin(alone)
     await rig.until(() => !first.isActive, 'the old leader has stepped down')
     await rig.caughtUp()
     assert.equal(first.image?.topicByName('lost'), undefined)
@@ -162,21 +156,14 @@ test('no snapshot of before is stored while the log begins anew at one of the le
     await rig.caughtUp()
     const behind = rig.members.find(({ controller }) => controller !== active)
     assert.ok(behind !== undefined)
-    const others = rig.members.filter(member => member !== behind)
-    for (const { machine } of others) {
-      simulation.network.cut(behind.machine, machine)
-      simulation.network.cut(machine, behind.machine)
-    }
+    rig.cutOff(behind)
     const end = behind.controller?.nextOffset ?? 0
     for (let index = 0; active.logStartOffset <= end; index++) await client.createTopic(`topic-${index}`)
     // Its own snapshot is due while the leader's takes the place of its log.
     await simulation.wait(14_500 - simulation.schedule.now / 1000)
     const quick = behind.machine.disk.faults
     behind.machine.disk.faults = { ...quick, latencyUs: [300_000, 400_000], writesNow: 0 }
-    for (const { machine } of others) {
-      simulation.network.heal(behind.machine, machine)
-      simulation.network.heal(machine, behind.machine)
-    }
+    rig.rejoin(behind)
     await simulation.wait(15_000)
     behind.machine.disk.faults = quick
     await rig.caughtUp()

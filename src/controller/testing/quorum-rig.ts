@@ -65,6 +65,23 @@ export class QuorumRig {
     member.controller = undefined
   }
 
+  /** Nothing passes between it and the others, in either direction. */
+  cutOff(member: Member): void {
+    const { network } = this.simulation
+    for (const { machine } of this.members.filter(each => each !== member)) {
+      network.cut(member.machine, machine)
+      network.cut(machine, member.machine)
+    }
+  }
+
+  rejoin(member: Member): void {
+    const { network } = this.simulation
+    for (const { machine } of this.members.filter(each => each !== member)) {
+      network.heal(member.machine, machine)
+      network.heal(machine, member.machine)
+    }
+  }
+
   async stop(member: Member): Promise<void> {
     await member.controller?.stop()
     member.controller = undefined

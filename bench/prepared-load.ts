@@ -3,12 +3,12 @@ import { connect, type Socket } from 'node:net'
 import { ByteReader } from '#base/bytes.ts'
 import { API } from '#protocol/apis.ts'
 import { decode } from '#protocol/codec.ts'
+import { ErrorCode } from '#protocol/errors.ts'
 import { decodeResponseHeader, encodeRequestFrame } from '#protocol/frames.ts'
 import { BatchBuilder } from '#records/builder.ts'
 import { Connection } from './connection.ts'
 
 /** Who leads since a moment ago may not know it yet: sent again, as clients do. */
-const NOT_LEADER_OR_FOLLOWER = 6
 const AGAIN_AFTER_MS = 20
 const AGAIN_MAX = 100
 
@@ -141,11 +141,11 @@ class Lane {
     decodeResponseHeader(API.Produce.key, VERSION, reader)
     const { responses } = decode(API.Produce.response, VERSION, reader)
     const errorCode = responses[0]?.partitionResponses[0]?.errorCode
-    if (errorCode === NOT_LEADER_OR_FOLLOWER && this.#again++ < AGAIN_MAX) {
+    if (errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER && this.#again++ < AGAIN_MAX) {
       setTimeout(() => this.#socket.write(this.#request), AGAIN_AFTER_MS)
       return
     }
-    if (errorCode !== 0) this.#end?.reject(new Error(`a batch was refused with error ${errorCode}`))
+    if (errorCode !== ErrorCode.NONE) this.#end?.reject(new Error(`a batch was refused with error ${errorCode}`))
     this.#inFlight--
     this.#next()
     if (this.#inFlight === 0) this.#end?.resolve()

@@ -2,7 +2,7 @@ import { assert } from '#base/assert.ts'
 import type { Complaints } from '#base/complaints.ts'
 import { KiB, MiB, type Millis, type Offset } from '#base/units.ts'
 import { baseOffset, lastOffset, leaderEpoch, magic, maxTimestamp, sizeInBytes } from '#records/batch.ts'
-import type { Clock, Disk, Timer } from '#world/world.ts'
+import { type Clock, type Disk, type Timer, WorldError } from '#world/world.ts'
 import type { BatchFold } from './batch-fold.ts'
 import { Cure } from './cure.ts'
 import type { DiskWatch } from './disk-watch.ts'
@@ -177,7 +177,7 @@ export class Writer {
     try {
       if (!file.writeNow([part], active.size)) return false
     } catch (error) {
-      storageError(error, this.#options.place.folder)
+      if (!(error instanceof WorldError)) throw error
       return false
     }
     this.#index(part)

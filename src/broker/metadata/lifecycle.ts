@@ -1,6 +1,6 @@
 import type { Millis, NodeId, Offset } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
-import { METADATA_VERSION_DIRECTORIES } from '#core/metadata/controller-state.ts'
+import { METADATA_VERSION_DIRECTORIES } from '#core/metadata/metadata-version.ts'
 import type { FeatureRange } from '#core/metadata/node-image.ts'
 import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'

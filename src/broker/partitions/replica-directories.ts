@@ -1,5 +1,6 @@
 import type { Uuid } from '#base/uuid.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
+import { METADATA_VERSION_DIRECTORIES } from '#core/metadata/metadata-version.ts'
 import {
   LOST_DIRECTORY,
   MIGRATING_DIRECTORY,
@@ -16,9 +17,6 @@ export interface ReplicaDirectoriesOptions extends DirectoryReportsOptions {
   readonly folders: LogFolders
   readonly image: () => MetadataImage
 }
-
-/** Level of metadata.version from which the controller knows directories of replicas. */
-const METADATA_VERSION_DIRECTORIES = 17
 
 /**
  * The disks below this broker's replicas, as the cluster has to know of them (KIP-858): where each replica lies, which

@@ -1,4 +1,5 @@
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
+import { TOPIC_NAME_LENGTH_MAX } from './topic-name.ts'
 
 /** How one thing that a request asks for ended. */
 export interface Outcome {
@@ -20,10 +21,7 @@ export function isFailure(outcome: Outcome): boolean {
   return outcome.errorCode !== ErrorCode.NONE
 }
 
-/** A topic has no longer one. What is asked for by another is asked for in vain, and may be so of very many partitions. */
-const NAME_LENGTH_MAX = 249
-
-/** A name as a message repeats it. */
+/** A name as a message repeats it: what is longer than a topic's is asked for in vain, and may be so of very many partitions. */
 export function quoted(name: string): string {
-  return name.length > NAME_LENGTH_MAX ? `${name.slice(0, NAME_LENGTH_MAX)}…` : name
+  return name.length > TOPIC_NAME_LENGTH_MAX ? `${name.slice(0, TOPIC_NAME_LENGTH_MAX)}…` : name
 }

@@ -7,6 +7,7 @@ import { effectiveTopicText, TOPIC_CONFIGS } from '../config/topic.ts'
 import { CONFIG_RESOURCE } from './config-resource.ts'
 import type { MetadataImage, TopicImage } from './image.ts'
 import type { Liveness } from './liveness.ts'
+import { METADATA_VERSION_ELR } from './metadata-version.ts'
 import { type BrokerImage, type FeatureRange, isActive } from './node-image.ts'
 import type { PartitionTarget } from './partition-change.ts'
 import {
@@ -17,10 +18,6 @@ import {
   UNASSIGNED_DIRECTORY,
 } from './partition-image.ts'
 import type { MetadataRecord } from './record.ts'
-
-export const METADATA_VERSION_DIRECTORIES = 17
-export const METADATA_VERSION_ELR = 23
-export const METADATA_VERSION_CORDONED = 30
 
 export interface ControllerOptions {
   readonly nodeId: NodeId

@@ -4,8 +4,9 @@ import type { UpdateFeaturesRequest, UpdateFeaturesResponse } from '#protocol/me
 import type { InputOf } from '#protocol/schema.ts'
 import { DONE, failed, isFailure, type Outcome } from './answer.ts'
 import { CONFIG_RESOURCE } from './config-resource.ts'
-import { type ControllerState, METADATA_VERSION_ELR } from './controller-state.ts'
+import type { ControllerState } from './controller-state.ts'
 import type { MetadataImage } from './image.ts'
+import { METADATA_VERSION_ELR } from './metadata-version.ts'
 import type { FeatureRange } from './node-image.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
 

@@ -2,16 +2,13 @@ import type { NodeId } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { PartitionChangeRecord } from '#protocol/records/metadata-records.ts'
 import type { InputOf } from '#protocol/schema.ts'
+import { METADATA_VERSION_DIRECTORIES, METADATA_VERSION_SHRINK_KEEPS_EPOCH } from './metadata-version.ts'
 import { LEADER_RECOVERING, MIGRATING_DIRECTORY, type PartitionImage } from './partition-image.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
 
 type ChangeInput = {
   -readonly [Key in keyof InputOf<typeof PartitionChangeRecord>]: InputOf<typeof PartitionChangeRecord>[Key]
 }
-
-/** Level of metadata.version from which a shrunk ISR alone raises no leader epoch (KAFKA-15021). */
-const NO_EPOCH_BUMP_ON_SHRINK = 13
-const DIRECTORIES = 17
 
 export const NO_LEADER: NodeId = -1
 
@@ -87,7 +84,7 @@ export function partitionChange(target: PartitionTarget): MetadataRecord | undef
   if (!sameMembers(elr, partition.eligibleLeaderReplicas)) change.eligibleLeaderReplicas = elr
   if (change.isr === undefined && (isr.length > 0 || target.elr) && !sameOrder(isr, partition.isr)) change.isr = isr
   if (
-    metadataVersion < NO_EPOCH_BUMP_ON_SHRINK &&
+    metadataVersion < METADATA_VERSION_SHRINK_KEEPS_EPOCH &&
     change.leader === undefined &&
     change.isr?.length !== undefined &&
     !partition.isr.every(id => change.isr?.includes(id))
@@ -192,7 +189,7 @@ function noteAssignment(
 ): void {
   const { partition } = target
   const isWhereItWas = replicas === partition.replicas && target.directories === undefined
-  if (target.metadataVersion >= DIRECTORIES && !isWhereItWas) {
+  if (target.metadataVersion >= METADATA_VERSION_DIRECTORIES && !isWhereItWas) {
     const directories = replicas.map(id => {
       const before = partition.directories[partition.replicas.indexOf(id)]
       return target.directories?.get(id) ?? before ?? target.directoryOf(id)

@@ -1,4 +1,5 @@
 import type { MetadataImage } from './image.ts'
+import { METADATA_VERSION_CORDONED, METADATA_VERSION_DIRECTORIES, METADATA_VERSION_ELR } from './metadata-version.ts'
 import type { BrokerImage, ControllerImage, FeatureRange } from './node-image.ts'
 import { MIGRATING_DIRECTORY, type PartitionImage } from './partition-image.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
@@ -53,8 +54,8 @@ function brokerRecord(broker: BrokerImage, metadataVersion: number): MetadataRec
     brokerId: id,
     brokerEpoch: epoch,
     features: featureRecords(features),
-    cordonedLogDirs: metadataVersion >= 30 ? cordonedLogDirs : null,
-    logDirs: metadataVersion >= 17 ? same.logDirs : [],
+    cordonedLogDirs: metadataVersion >= METADATA_VERSION_CORDONED ? cordonedLogDirs : null,
+    logDirs: metadataVersion >= METADATA_VERSION_DIRECTORIES ? same.logDirs : [],
   })
 }
 
@@ -75,12 +76,12 @@ export function partitionRecord(
 ): MetadataRecord {
   const { directories, eligibleLeaderReplicas, lastKnownElr, ...same } = partition
   const known = directories.some(directory => directory !== MIGRATING_DIRECTORY)
-  const elr = metadataVersion >= 23
+  const elr = metadataVersion >= METADATA_VERSION_ELR
   return metadataRecord('Partition', metadataVersion, {
     ...same,
     topicId,
     partitionId,
-    directories: metadataVersion >= 17 && known ? directories : [],
+    directories: metadataVersion >= METADATA_VERSION_DIRECTORIES && known ? directories : [],
     eligibleLeaderReplicas: elr && eligibleLeaderReplicas.length > 0 ? eligibleLeaderReplicas : null,
     lastKnownElr: elr && lastKnownElr.length > 0 ? lastKnownElr : null,
   })

@@ -4,7 +4,7 @@ const TRANSACTION_STATE_TOPIC = '__transaction_state'
 const SHARE_GROUP_STATE_TOPIC = '__share_group_state'
 
 const INTERNAL_TOPICS: ReadonlySet<string> = new Set([OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC])
-const NAME_LENGTH_MAX = 249
+export const TOPIC_NAME_LENGTH_MAX = 249
 
 /** Whether clients are told that the topic is the cluster's own. */
 export function isInternalTopic(name: string): boolean {
@@ -15,8 +15,8 @@ export function isInternalTopic(name: string): boolean {
 export function topicNameProblem(name: string): string | undefined {
   if (name === '') return 'the empty string is not allowed'
   if (name === '.' || name === '..') return `'${name}' is not allowed`
-  if (name.length > NAME_LENGTH_MAX) {
-    return `the length of '${name.slice(0, 32)}...' is ${name.length}, which is longer than the max allowed length ${NAME_LENGTH_MAX}`
+  if (name.length > TOPIC_NAME_LENGTH_MAX) {
+    return `the length of '${name.slice(0, 32)}...' is ${name.length}, which is longer than the max allowed length ${TOPIC_NAME_LENGTH_MAX}`
   }
   if (!/^[a-zA-Z0-9._-]+$/.test(name)) {
     return `'${name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'`

@@ -1,6 +1,5 @@
 import { INT32_MAX } from '#base/units.ts'
-
-const FETCH_SESSION_ID_NOT_FOUND = 70
+import { ErrorCode } from '#protocol/errors.ts'
 
 /** The asking side of a fetch session (KIP-227): under which id and epoch its next fetch goes. */
 export class SessionEpoch {
@@ -11,7 +10,7 @@ export class SessionEpoch {
   /** The whole answer's error and session id. False if nothing in it counts and the fetch is to be made again. */
   answered(errorCode: number, sessionId: number): boolean {
     if (errorCode !== 0) {
-      if (errorCode === FETCH_SESSION_ID_NOT_FOUND) this.id = 0
+      if (errorCode === ErrorCode.FETCH_SESSION_ID_NOT_FOUND) this.id = 0
       this.epoch = 0
       return false
     }

@@ -79,7 +79,10 @@ export class Writer {
   startOffset: Offset
   /** What was written; ahead of the end offset while a sync is awaited. */
   #writtenOffset: Offset
-  /** Counts what took offsets back, be it truncation or failure: what was known of the log before no longer holds. */
+  /**
+   * Counts what took offsets back, be it truncation or failure, and the end of a truncation: what was known of the log
+   * before, or in the midst of it, no longer holds.
+   */
   cuts = 0
 
   readonly #plan: RollPlan
@@ -206,7 +209,7 @@ export class Writer {
     return gather
   }
 
-  /** Begins a new segment at the end, unless the last one is empty. */
+  /** Begins a new segment at the end, unless the last one is empty, or the log is being cut. */
   roll(): Promise<void> {
     if (this.failure !== undefined) return Promise.reject(this.failure)
     if (this.#plan.isEmpty) return this.#queue.at(-1)?.promise ?? Promise.resolve()
@@ -468,12 +471,24 @@ export class Writer {
     this.#cutting = cutting.catch(ignore)
     try {
       await cutting
+      this.#forgetQueued()
     } catch (error) {
       if (this.failure === undefined) this.#fail(error, undefined)
       throw error
     } finally {
       this.#cutting = undefined
+      this.cuts++
     }
+  }
+
+  /** What came since the cut was asked for begins where the log ended before: a roll would bring that end back. */
+  #forgetQueued(): void {
+    const { folder } = this.#options.place
+    for (const gather of this.#queue.splice(0)) {
+      if (gather.bytes === 0) gather.resolve()
+      else gather.reject(new StorageError('ECANCELED', folder, 'the log was cut meanwhile'))
+    }
+    this.#plan.follow(this.#segments.active)
   }
 
   async #cutTo(offset: Offset): Promise<void> {
@@ -509,7 +524,6 @@ export class Writer {
     await this.#snapshots.removeAbove(end)
     await this.#snapshots.removeBelow((this.segments[0] as Segment).baseOffset)
     await restoreFold({ fold, clean: false }, this.segments, this.#snapshots, end, end)
-    this.#plan.follow(this.#segments.active)
     // Before anything is appended: a recovery point above the cut would vouch for bytes that come later, a start hide them.
     await this.#options.wasCut?.()
   }

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MemoryDisk } from './testing/memory-disk.ts'
+import { appendTo, offsetsIn, openRig, plainBatch, readAll } from './testing/rig.ts'
+
+const T0 = 1_700_000_000_000
+
+/** Holds removals of files until they are let go. */
+function hold(disk: MemoryDisk): { readonly held: () => number; letGo(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let held = 0
+  const remove = disk.remove.bind(disk)
+  disk.remove = async path => {
+    held++
+    await promise
+    await remove(path)
+  }
+  return { held: () => held, letGo: resolve }
+}
+
+async function turns(count = 20): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
+}
+
+test('what is known of producers is not written down while a cut reads it anew', async () => {
+  const rig = await openRig()
+  for (let index = 0; index < 4; index++) {
+    await appendTo(rig, plainBatch(index * 2, 2, 100, T0, { producerId: index + 1, producerEpoch: 0, baseSequence: 0 }))
+  }
+  await rig.log.checkpoint()
+  for (let index = 4; index < 8; index++) {
+    await appendTo(rig, plainBatch(index * 2, 2, 100, T0, { producerId: index + 1, producerEpoch: 0, baseSequence: 0 }))
+  }
+  const restore = rig.fold.restore.bind(rig.fold)
+  let restored = false
+  rig.fold.restore = entries => {
+    restore(entries)
+    restored = true
+  }
+  const apply = rig.fold.apply.bind(rig.fold)
+  let checkpoint: Promise<void> | undefined
+  rig.fold.apply = (buffer, at) => {
+    if (restored) checkpoint ??= rig.log.checkpoint()
+    return apply(buffer, at)
+  }
+  await rig.log.truncateTo(14)
+  await checkpoint
+  assert.ok(checkpoint !== undefined)
+  assert.equal(rig.fold.producers.size, 7)
+  await rig.log.close()
+  const again = await openRig({}, { disk: rig.disk })
+  assert.deepEqual([...again.fold.producers.keys()], [1, 2, 3, 4, 5, 6, 7])
+})
+
+test('a log that begins anew while retention takes away all that it held ends where it begins', async () => {
+  const rig = await openRig({ segmentBytes: 1000, retentionMs: 1000 })
+  for (let index = 0; index < 4; index++) await appendTo(rig, plainBatch(index * 2, 2, 100, T0))
+  const gate = hold(rig.disk)
+  const anew = rig.log.truncateFullyAndStartAt(100)
+  while (gate.held() === 0) await turns(1)
+  const retained = rig.log.retain(T0 + 1_000_000, 8)
+  await turns()
+  gate.letGo()
+  await anew
+  await retained.catch(() => undefined)
+  await turns()
+  assert.deepEqual([rig.log.startOffset, rig.log.endOffset, rig.log.nextOffset], [100, 100, 100])
+  await appendTo(rig, plainBatch(100, 2, 100, T0))
+  assert.deepEqual(offsetsIn(await readAll(rig.log)), [100, 101])
+  await rig.log.close()
+})
+
+test('a roll that comes while the log is cut leaves it where it was cut', async () => {
+  const rig = await openRig({ segmentBytes: 600 })
+  for (let index = 0; index < 4; index++) await appendTo(rig, plainBatch(index * 2, 2, 100, T0))
+  const gate = hold(rig.disk)
+  const cut = rig.log.truncateTo(2)
+  while (gate.held() === 0) await turns(1)
+  const rolled = rig.log.roll()
+  gate.letGo()
+  await Promise.all([cut, rolled])
+  assert.deepEqual([rig.log.endOffset, rig.log.nextOffset], [2, 2])
+  await appendTo(rig, plainBatch(2, 2, 100, T0))
+  assert.deepEqual([rig.log.endOffset, rig.log.nextOffset], [4, 4])
+  await rig.log.close()
+  const again = await openRig({}, { disk: rig.disk })
+  assert.deepEqual(offsetsIn(await readAll(again.log)), [0, 1, 2, 3])
+})

@@ -1,4 +1,4 @@
-import type { Millis, Offset } from '#base/units.ts'
+import type { Epoch, Millis, Offset } from '#base/units.ts'
 import { type Committer, commitOffsets, fetchOffsets } from './admin/groups.ts'
 import type { OffsetSpec } from './admin/offsets.ts'
 import type { Client } from './client.ts'
@@ -156,7 +156,7 @@ export class Consumer {
       const first = this.#firstUnseen()
       for (const of of this.#fetcher.partitions) {
         const offset = first.get(keyOf(of))
-        if (offset !== undefined) this.#fetcher.add(of, offset)
+        if (offset !== undefined) this.#fetcher.add(of, offset, this.#fetcher.epochBefore(of, offset))
       }
       this.#unseen = []
     }
@@ -213,11 +213,12 @@ export class Consumer {
     if (committer !== undefined && committer.generationId < 0) {
       throw new ClientError('UNKNOWN_MEMBER_ID', `this consumer is no member of group "${group}" at the moment`)
     }
-    const offsets: (TopicPartition & { offset: Offset })[] = []
+    const offsets: (TopicPartition & { offset: Offset; leaderEpoch: Epoch })[] = []
     const unseen = this.#firstUnseen()
     for (const each of partitions) {
       const offset = unseen.get(keyOf(each)) ?? this.#fetcher.position(each)
-      if (offset !== undefined && this.#committed.get(keyOf(each)) !== offset) offsets.push({ ...each, offset })
+      if (offset === undefined || this.#committed.get(keyOf(each)) === offset) continue
+      offsets.push({ ...each, offset, leaderEpoch: this.#fetcher.epochBefore(each, offset) })
     }
     this.#committedAt = this.#client.world.clock.monotonic()
     if (offsets.length === 0) return
@@ -228,7 +229,7 @@ export class Consumer {
 
   async #commitNow(
     group: string,
-    offsets: readonly (TopicPartition & { readonly offset: Offset })[],
+    offsets: readonly (TopicPartition & { readonly offset: Offset; readonly leaderEpoch: Epoch })[],
     committer: Committer | undefined,
     timeoutMs: Millis | undefined,
   ): Promise<void> {
@@ -327,14 +328,14 @@ export class Consumer {
     if (group === undefined) return
     const turns = new Map(partitions.map(each => [keyOf(each), this.#beginning.get(keyOf(each))]))
     const committed = await fetchOffsets(this.#client, group, partitions)
-    const offsets = new Map(committed.map(each => [keyOf(each), each.offset]))
+    const offsets = new Map(committed.map(each => [keyOf(each), each]))
     for (const each of partitions) {
       const key = keyOf(each)
       if (this.#beginning.get(key) !== turns.get(key) || this.#session?.owns(each) !== true) continue
       this.#beginning.delete(key)
-      const offset = offsets.get(key)
-      if (offset !== undefined) this.#committed.set(key, offset)
-      this.#fetcher.add(each, offset ?? offsetReset)
+      const found = offsets.get(key)
+      if (found !== undefined) this.#committed.set(key, found.offset)
+      this.#fetcher.add(each, found?.offset ?? offsetReset, found?.leaderEpoch)
     }
   }
 }

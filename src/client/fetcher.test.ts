@@ -78,7 +78,8 @@ test('a topic that was made anew under its name is read from its start, whatever
       const { topicId } = body.topics?.[0] ?? {}
       fetched.push(body.topics?.[0]?.partitions?.[0]?.fetchOffset ?? -1)
       await simulation.wait(10)
-      const answered = { partitionIndex: 0, errorCode: 0, highWatermark: 100, records: null }
+      const divergingEpoch = { epoch: -1, endOffset: -1 }
+      const answered = { partitionIndex: 0, errorCode: 0, highWatermark: 100, divergingEpoch, records: null }
       return { errorCode: 0, sessionId: 0, responses: [{ topicId, partitions: [answered] }], nodeEndpoints: [] }
     }
     const ask = async (_: ApiPair, body: InputOf<typeof ListOffsetsRequest>) => {
@@ -99,6 +100,42 @@ test('a topic that was made anew under its name is read from its start, whatever
       assert.deepEqual(listed, [-2])
       assert.equal(fetched.at(-1), 2)
     }
+    fetcher.close()
+  }
+})
+
+test('a leader of an epoch before that of what was read is not asked, for as long as another one may be found', async () => {
+  for (const found of [true, false]) {
+    const simulation = new Simulation(1)
+    const { world } = simulation.node('client')
+    const client = new Client({ world, bootstrap: 'broker:9092' })
+    let leaderEpoch = 3
+    const id = 'Z6qOWWaNR9qZx5b8TV406g'
+    client.metadata.remembered = () => {
+      const partition = { partition: 0, leader: 1, leaderEpoch, replicas: [1], isr: [1], offline: [] }
+      return { name: 't', id, internal: false, partitions: [partition] }
+    }
+    let looks = 0
+    client.metadata.refresh = async () => {
+      looks++
+      if (found) leaderEpoch = 5
+      return { topics: [], errors: new Map() }
+    }
+    const fetched: unknown[] = []
+    const call = async (_: ApiPair, __: number, body: InputOf<typeof FetchRequest>) => {
+      const { fetchOffset, currentLeaderEpoch, lastFetchedEpoch } = body.topics?.[0]?.partitions?.[0] ?? {}
+      fetched.push([fetchOffset, currentLeaderEpoch, lastFetchedEpoch])
+      return await new Promise<never>(() => {})
+    }
+    client.brokers.know(new Map([[1, { host: 'broker', port: 9092 }]]))
+    client.brokers.to = async () => ({ versionFor: () => 17, call }) as never
+    const fetcher = new Fetcher(client, OPTIONS)
+    fetcher.add({ topic: 't', partition: 0 }, 44, 5)
+    await simulation.run(fetcher.poll(10, 5000))
+    assert.deepEqual(fetched, found ? [[44, 5, 5]] : [])
+    assert.ok(found ? looks < 5 : looks > 10)
+    await simulation.run(fetcher.poll(10, 6000))
+    assert.deepEqual(fetched, found ? [[44, 5, 5]] : [[44, 3, 5]])
     fetcher.close()
   }
 })

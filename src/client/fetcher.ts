@@ -1,8 +1,9 @@
 import { DecodeError } from '#base/bytes.ts'
-import type { Millis, NodeId, Offset } from '#base/units.ts'
+import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import { FetchSession, type SessionRequest, type WantedPartition } from '#core/consumer/fetch-session.ts'
 import { FetchedRecords } from '#core/consumer/fetched.ts'
+import { ReadEpochs } from '#core/consumer/read-epochs.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import { FetchRequest, FetchResponse } from '#protocol/messages/fetch.ts'
 import type { Address } from '#world/world.ts'
@@ -17,6 +18,8 @@ import type { ConsumedRecord } from './records.ts'
 const FETCH = { request: FetchRequest, response: FetchResponse }
 /** The last version that names topics by name. */
 const FETCH_BY_NAME_MAX = 12
+/** The first version that says in which epoch the records before the offset were read. */
+const FETCH_WITH_EPOCH_MIN = 12
 
 export interface FetcherOptions {
   readonly isolation: 'read_uncommitted' | 'read_committed'
@@ -33,6 +36,10 @@ interface Tracked extends TopicPartition {
   topicId: Uuid
   /** The offset that is handed out next; undefined until it is known. */
   position: Offset | undefined
+  /** Of what lies before the position. */
+  epochs: ReadEpochs
+  /** Until then who is known to lead is not asked, for others led after it; undefined while nobody is known to have. */
+  behindUntil: Millis | undefined
   /** How to find the position. */
   seek: OffsetSpec | 'none'
   fetched: FetchedRecords | undefined
@@ -58,6 +65,12 @@ interface Quiet {
  * others are asked who leads; then after twice that time, and so on.
  */
 const QUIET_MS: Millis = 5000
+
+/**
+ * For so long leaders of an earlier epoch than a commit names are not asked: who says that they lead has not heard of a
+ * later one, and they may lack what was read. Where all say so it is another cluster's epoch, or was lost.
+ */
+const BEHIND_MS_MAX: Millis = 10_000
 
 /** Reads partitions from their leaders, one fetch per broker at a time, each only when the one before was used up. */
 export class Fetcher {
@@ -96,14 +109,16 @@ export class Fetcher {
     return [...this.#partitions.values()].map(({ topic, partition }) => ({ topic, partition }))
   }
 
-  /** Begins to read at an offset, or at a place that is yet to be found. */
-  add(of: TopicPartition, from: Offset | OffsetSpec | 'none'): void {
+  /** Begins to read at an offset, or at a place that is yet to be found. What lies before the offset may have a known epoch. */
+  add(of: TopicPartition, from: Offset | OffsetSpec | 'none', epoch: Epoch = -1): void {
     const known = typeof from === 'number'
     this.#partitions.set(keyOf(of), {
       topicId: ZERO_UUID,
       topic: of.topic,
       partition: of.partition,
       position: known ? from : undefined,
+      epochs: new ReadEpochs(known ? from : 0, known ? epoch : -1),
+      behindUntil: undefined,
       seek: known ? this.#options.offsetReset : from,
       fetched: undefined,
       highWatermark: -1,
@@ -127,6 +142,11 @@ export class Fetcher {
   /** Where the application is; undefined while that is not known. */
   position(of: TopicPartition): Offset | undefined {
     return this.#partitions.get(keyOf(of))?.position
+  }
+
+  /** The epoch of the leader under which what lies before an offset was read; -1 where that is not known. */
+  epochBefore(of: TopicPartition, offset: Offset): Epoch {
+    return this.#partitions.get(keyOf(of))?.epochs.before(offset) ?? -1
   }
 
   /** As of the last fetch; -1 before. */
@@ -212,6 +232,11 @@ export class Fetcher {
     for (const each of this.#partitions.values()) {
       if (each.notBefore > now || each.seeking || each.held) continue
       const leader = this.#leaderOf(each)
+      if (this.#isBehind(each, now)) {
+        each.notBefore = now + this.#client.options.retryBackoffMs
+        this.#misled([each], leader)
+        continue
+      }
       const list = byLeader.get(leader)
       if (leader < 0) stale.add(each.topic)
       else if (list === undefined) byLeader.set(leader, [each])
@@ -227,6 +252,20 @@ export class Fetcher {
       this.#fetching.add(leader)
       void this.#fetch(leader, wanted)
     }
+  }
+
+  /** Whether who is known to lead led before those under whom the records before the position were written. */
+  #isBehind(each: Tracked, now: Millis): boolean {
+    const { topic, partition, topicId, position, epochs } = each
+    const known = this.#client.metadata.remembered(topic)
+    const epoch = known?.partitions[partition]?.leaderEpoch ?? -1
+    const isOther = topicId !== ZERO_UUID && known?.id !== topicId
+    if (position === undefined || epoch < 0 || isOther || epoch >= epochs.before(position)) {
+      each.behindUntil = undefined
+      return false
+    }
+    each.behindUntil ??= now + BEHIND_MS_MAX
+    return now < each.behindUntil
   }
 
   /** Where another one leads than when it failed, nothing waits before it is asked. */
@@ -269,6 +308,7 @@ export class Fetcher {
       // It may have been taken away, or moved elsewhere by a seek, in the meantime.
       if (this.#partitions.get(keyOf(each)) !== each || each.position !== undefined || offset < 0) continue
       each.position = offset
+      each.epochs = new ReadEpochs(offset)
       each.seek = this.#options.offsetReset
     }
   }
@@ -292,7 +332,7 @@ export class Fetcher {
         const version = channel.versionFor(FetchRequest, cap)
         if (version === undefined) throw channel.unsupported(FetchRequest)
         const { maxWaitMs } = this.#options
-        const answer = await channel.call(FETCH, version, this.#body(session.next(wanted)), {
+        const answer = await channel.call(FETCH, version, this.#body(session.next(wanted), version), {
           timeoutMs: maxWaitMs + this.#client.options.requestTimeoutMs,
         })
         if (session.answered(answer.errorCode, answer.sessionId)) {
@@ -330,7 +370,7 @@ export class Fetcher {
     return this.#client.metadata.remembered(topic)?.partitions[partition]?.leader ?? -1
   }
 
-  #want({ topic, partition, position }: Tracked): WantedPartition {
+  #want({ topic, partition, position, epochs }: Tracked): WantedPartition {
     const known = this.#client.metadata.remembered(topic)
     return {
       topic,
@@ -338,11 +378,12 @@ export class Fetcher {
       partition,
       fetchOffset: position ?? 0,
       leaderEpoch: known?.partitions[partition]?.leaderEpoch ?? -1,
+      lastFetchedEpoch: position === undefined ? -1 : epochs.before(position),
       maxBytes: this.#options.partitionBytesMax,
     }
   }
 
-  #body({ sessionId, sessionEpoch, partitions, forgotten }: SessionRequest) {
+  #body({ sessionId, sessionEpoch, partitions, forgotten }: SessionRequest, version: number) {
     const { maxWaitMs, minBytes, fetchBytesMax, isolation } = this.#options
     return {
       replicaId: -1,
@@ -355,10 +396,11 @@ export class Fetcher {
       topics: [...Map.groupBy(partitions, ({ topic }) => topic)].map(([topic, list]) => ({
         topic,
         topicId: list[0]?.topicId ?? ZERO_UUID,
-        partitions: list.map(({ partition, leaderEpoch, fetchOffset, maxBytes }) => ({
+        partitions: list.map(({ partition, leaderEpoch, lastFetchedEpoch, fetchOffset, maxBytes }) => ({
           partition,
           currentLeaderEpoch: leaderEpoch,
           fetchOffset,
+          ...(version >= FETCH_WITH_EPOCH_MIN && { lastFetchedEpoch }),
           partitionMaxBytes: maxBytes,
         })),
       })),
@@ -393,6 +435,7 @@ export class Fetcher {
         const want = tracked === undefined ? undefined : asked.get(keyOf(tracked))
         if (tracked === undefined || want === undefined || tracked.position !== want.fetchOffset) continue
         if (version > FETCH_BY_NAME_MAX && this.#isMadeAnew(tracked, want, each.errorCode)) this.#fromTheStart(tracked)
+        else if (each.errorCode === ErrorCode.NONE && each.divergingEpoch.endOffset >= 0) this.#diverged(tracked, each)
         else if (each.errorCode === ErrorCode.NONE) this.#filled(tracked, each)
         else if (each.errorCode === ErrorCode.OFFSET_OUT_OF_RANGE) this.#outOfRange(tracked)
         else if (errorOf(each.errorCode).retriable) {
@@ -432,7 +475,29 @@ export class Fetcher {
       answer.records,
       tracked.position ?? 0,
       committed ? answer.abortedTransactions : undefined,
+      tracked.epochs,
     )
+  }
+
+  /**
+   * The leader's log has another history than what was read: it lacked some of that when it was elected. Reading goes on
+   * where both part, so that nothing is skipped that is there now. Without a reset the application has to decide, as in
+   * Kafka.
+   */
+  #diverged(tracked: Tracked, { divergingEpoch }: FetchResponse['responses'][number]['partitions'][number]): void {
+    const { position = 0, epochs } = tracked
+    const end = epochs.cut(position, divergingEpoch.epoch, divergingEpoch.endOffset)
+    if (end === position) return
+    if (this.#options.offsetReset !== 'none') {
+      tracked.position = end
+      return
+    }
+    const message = `partition ${keyOf(tracked)} was cut at offset ${end}, and was read to ${position}`
+    this.#error = new ClientError('OFFSET_OUT_OF_RANGE', message, {
+      hint: 'a leader was elected that lacked records: seek to where both part to go on',
+      errorCode: ErrorCode.OFFSET_OUT_OF_RANGE,
+    })
+    tracked.notBefore = Number.POSITIVE_INFINITY
   }
 
   /** Its leader knows the topic by another id than that in which the position is. */

@@ -477,6 +477,58 @@ test('an empty disk in the place of the only one in sync is not elected by itsel
   })
 })
 
+test('after a leader was elected that lacks what was read, consumers read on where its log parts from that', async () => {
+  const cluster = new Cluster(12)
+  await cluster.run(async () => {
+    await started(cluster)
+    const { world } = cluster.machine('client')
+    const client = await connect({ world, bootstrap: 'b1:9092,b2:9092,b3:9092', requestTimeoutMs: 1000 })
+    await createTopic(client, { name: 't', assignments: [[1, 2]] })
+    const producer = new Producer(client)
+    const write = (value: string) => producer.send('t', [{ value, partition: 0 }])
+    const read = async (consumer: Consumer): Promise<string[]> => {
+      const lines = []
+      for (let idle = 0; idle < 20; idle++) {
+        for (const { value, offset } of await consumer.poll(500)) lines.push(`${offset} ${value}`)
+      }
+      return lines
+    }
+    const consumer = (options: ConstructorParameters<typeof Consumer>[1]) => {
+      const made = new Consumer(client, options)
+      if (options?.group === undefined) made.assign([{ topic: 't', partition: 0, from: 0 }])
+      else made.subscribe(['t'])
+      return made
+    }
+    const live = consumer({})
+    const careful = consumer({ offsetReset: 'none' })
+    await write('everywhere')
+    await cluster.stop('b2')
+    await write('lost')
+    for (const each of [live, careful]) assert.deepEqual(await read(each), ['0 everywhere', '1 lost'])
+    const member = consumer({ group: 'g', offsetReset: 'earliest' })
+    assert.deepEqual(await read(member), ['0 everywhere', '1 lost'])
+    await member.close()
+    cluster.crash('b1')
+    const { disk } = cluster.machine('b1')
+    disk.replace()
+    await cluster.machine('b1').world.disk.makeFolder('/data')
+    await cluster.machine('b1').world.disk.syncFolder('/')
+    for (const name of ['b2', 'b1']) await cluster.start(name)
+    await until(cluster, 'nobody leads', async () => (await partitionOf(client, 't')).leader === -1)
+    await electLeaders(client, 'unclean', [{ topic: 't', partition: 0 }])
+    await until(cluster, 'it leads', async () => (await partitionOf(client, 't')).leader === 2)
+    for (const value of ['anew', 'more', 'most']) await write(value)
+    assert.deepEqual(await read(live), ['1 anew', '2 more', '3 most'])
+    await assert.rejects(read(careful), {
+      code: 'OFFSET_OUT_OF_RANGE',
+      message: /was cut at offset 1, and was read to 2/,
+    })
+    assert.deepEqual(await read(consumer({ group: 'g' })), ['1 anew', '2 more', '3 most'])
+    await producer.close()
+    client.close()
+  })
+})
+
 test('where all disks are full one replica stays and is read, and all come back', async () => {
   const cluster = new Cluster(10)
   await cluster.run(async () => {

@@ -1,5 +1,6 @@
 import type { NodeId, Offset } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
+import { divergence } from '#core/partition/divergence.ts'
 import { type FetchContext, type FetchedPartition, SESSION_PARTITIONS_MAX } from '#core/session/fetch-sessions.ts'
 import { type Answer, type Call, type FileRange, type ServedApi, serve } from '#network/service.ts'
 import { API } from '#protocol/apis.ts'
@@ -279,21 +280,20 @@ class FetchCall implements Watcher {
       return refused(asked, 'UNSUPPORTED_COMPRESSION_TYPE', found)
     }
     const { log } = found
+    const { fetchOffset } = asked
     // A follower may lack what is there: only the leader knows where the log ends (KIP-392).
-    if (asked.fetchOffset > log.endOffset && !found.leads) return refused(asked, 'OFFSET_NOT_AVAILABLE', found)
-    if (asked.lastFetchedEpoch >= 0) {
-      const known = log.endOffsetForEpoch(asked.lastFetchedEpoch)
-      if (known === undefined) return refused(asked, 'OFFSET_OUT_OF_RANGE', found)
-      if (known.leaderEpoch < asked.lastFetchedEpoch || known.endOffset < asked.fetchOffset) {
-        const divergingEpoch = { epoch: known.leaderEpoch, endOffset: known.endOffset }
-        return { asked, partition: found, error: undefined, range: undefined, divergingEpoch }
-      }
+    if (fetchOffset > log.endOffset && !found.leads) return refused(asked, 'OFFSET_NOT_AVAILABLE', found)
+    if (fetchOffset < log.startOffset) return refused(asked, 'OFFSET_OUT_OF_RANGE', found)
+    const divergingEpoch = divergence(log, fetchOffset, asked.lastFetchedEpoch)
+    if (divergingEpoch !== undefined) {
+      // One that has yet to cut its log to the leader's knows no better.
+      if (!found.leads) return refused(asked, 'OFFSET_NOT_AVAILABLE', found)
+      if (divergingEpoch === 'unknown') return refused(asked, 'OFFSET_OUT_OF_RANGE', found)
+      return { asked, partition: found, error: undefined, range: undefined, divergingEpoch }
     }
-    if (asked.fetchOffset < log.startOffset || asked.fetchOffset > log.endOffset) {
-      return refused(asked, 'OFFSET_OUT_OF_RANGE', found)
-    }
+    if (fetchOffset > log.endOffset) return refused(asked, 'OFFSET_OUT_OF_RANGE', found)
     const { rackId } = this.#request
-    const preferred = rackId === '' ? undefined : preferredReplica(this.#broker, found, asked.fetchOffset, rackId)
+    const preferred = rackId === '' ? undefined : preferredReplica(this.#broker, found, fetchOffset, rackId)
     if (preferred !== undefined) return { ...looked(asked, found, undefined), preferred }
     const range = read(found)
     if (!(range instanceof Promise)) return looked(asked, found, range)

@@ -10,6 +10,8 @@ export interface WantedPartition {
   readonly partition: number
   readonly fetchOffset: Offset
   readonly leaderEpoch: Epoch
+  /** Of what was read last before the offset; -1 where that is not known. */
+  readonly lastFetchedEpoch: Epoch
   readonly maxBytes: number
 }
 
@@ -44,6 +46,7 @@ export class FetchSession {
         old.topicId === partition.topicId &&
         old.fetchOffset === partition.fetchOffset &&
         old.leaderEpoch === partition.leaderEpoch &&
+        old.lastFetchedEpoch === partition.lastFetchedEpoch &&
         old.maxBytes === partition.maxBytes
       if (!same) partitions.push(partition)
     }

@@ -68,7 +68,7 @@ test('damage is an error, at the offset where it is', () => {
 })
 
 function wanted(partition: number, fetchOffset: number, topicId = 'one'): WantedPartition {
-  return { topic: 't', topicId, partition, fetchOffset, leaderEpoch: 0, maxBytes: 100 }
+  return { topic: 't', topicId, partition, fetchOffset, leaderEpoch: 0, lastFetchedEpoch: -1, maxBytes: 100 }
 }
 const numbers = (list: readonly WantedPartition[]): number[] => list.map(({ partition }) => partition)
 

@@ -1,8 +1,9 @@
 import { DecodeError } from '#base/bytes.ts'
-import type { Offset, ProducerId } from '#base/units.ts'
+import type { Epoch, Offset, ProducerId } from '#base/units.ts'
 import * as batch from '#records/batch.ts'
 import { controlTypeOf } from '#records/control.ts'
 import { type LogRecord, openRecords, type Records } from '#records/records.ts'
+import { ReadEpochs } from './read-epochs.ts'
 
 /**
  * The records of one fetched partition, handed out one by one. It skips what lies before the position asked for (a batch
@@ -18,14 +19,17 @@ export class FetchedRecords {
   #batchEnd = 0
   #records: Records | undefined
   #position: Offset
+  readonly #epochs: ReadEpochs
 
   constructor(
     bytes: Buffer,
     position: Offset,
     abortedTransactions?: readonly { readonly producerId: ProducerId; readonly firstOffset: Offset }[] | null,
+    epochs: ReadEpochs = new ReadEpochs(position),
   ) {
     this.#bytes = bytes
     this.#position = position
+    this.#epochs = epochs
     this.#committedOnly = abortedTransactions !== undefined && abortedTransactions !== null
     this.#aborted = [...(abortedTransactions ?? [])].sort((a, b) => a.firstOffset - b.firstOffset)
   }
@@ -62,6 +66,7 @@ export class FetchedRecords {
     this.#at += size
     this.#batchEnd = batch.lastOffset(this.#bytes, at) + 1
     if (this.#batchEnd <= this.#position) return true
+    this.#epochs.read(epochOf(this.#bytes, at), Math.max(this.#position, batch.baseOffset(this.#bytes, at)))
     if (this.#isHidden(at)) this.#position = this.#batchEnd
     else this.#records = openRecords(this.#bytes, at)
     return true
@@ -86,4 +91,9 @@ export class FetchedRecords {
     const records = openRecords(this.#bytes, at)
     return records.next() && controlTypeOf(records.key) === 'abort'
   }
+}
+
+/** Messages of the formats before 2 have none. */
+function epochOf(bytes: Buffer, at: number): Epoch {
+  return batch.magic(bytes, at) < 2 ? -1 : batch.leaderEpoch(bytes, at)
 }

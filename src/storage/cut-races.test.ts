@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { MemoryDisk } from './testing/memory-disk.ts'
+import { MemoryDisk } from './testing/memory-disk.ts'
 import { appendTo, offsetsIn, openRig, plainBatch, readAll } from './testing/rig.ts'
 
 const T0 = 1_700_000_000_000
@@ -85,4 +85,69 @@ test('a roll that comes while the log is cut leaves it where it was cut', async 
   await rig.log.close()
   const again = await openRig({}, { disk: rig.disk })
   assert.deepEqual(offsetsIn(await readAll(again.log)), [0, 1, 2, 3])
+})
+
+test('a reader that is on its way while the log is cut leaves nothing behind that later ones would believe', async () => {
+  const disk = new MemoryDisk()
+  const open = disk.open.bind(disk)
+  let gate: Promise<void> | undefined
+  let held = 0
+  disk.open = async (path, how) => {
+    const file = await open(path, how)
+    const read = async (into: Uint8Array, position: number): Promise<number> => {
+      const count = await file.read(into, position)
+      if (gate !== undefined) held++
+      await gate
+      return count
+    }
+    return { ...file, read }
+  }
+  const rig = await openRig({ indexIntervalBytes: 1_000_000 }, { disk })
+  // More than the recent ones, of which the log knows the ends without a look.
+  for (let index = 0; index < 1100; index++) await appendTo(rig, plainBatch(index * 2, 2, 100, T0))
+  // Found in the file, and its end with it.
+  const first = await rig.log.read(0, 600, 2200)
+  assert.equal(first?.nextOffset, 4)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  gate = promise
+  const late = Promise.resolve(rig.log.read(4, 600, 2200))
+  while (held === 0) await turns(1)
+  // The cut overtakes it.
+  gate = undefined
+  await rig.log.truncateTo(2)
+  resolve()
+  const nextOffset = (await late)?.nextOffset
+  assert.equal(nextOffset, 8)
+  for (let index = 0; index < 1300; index++) await appendTo(rig, plainBatch(2 + index * 2, 2, 77, T0))
+  const range = await rig.log.read(8, 600, 2000)
+  assert.deepEqual(range && offsetsIn(await rig.log.readBytes(range)).slice(0, 2), [8, 9])
+  await rig.log.close()
+})
+
+test('segments that retention takes away while they are synced do not fail the log', async () => {
+  const written = await openRig({ segmentBytes: 600 })
+  for (let index = 0; index < 6; index++) await appendTo(written, plainBatch(index * 2, 2, 100, T0))
+  // Checked after a crash: nothing of it counts as synced, and no file is open.
+  const rig = await openRig({ segmentBytes: 600, retentionMs: 1000 }, { disk: written.disk, clean: false })
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const open = rig.disk.open.bind(rig.disk)
+  let held = 0
+  rig.disk.open = async (path, how) => {
+    const file = await open(path, how)
+    const sync = async (): Promise<void> => {
+      held++
+      if (held === 1) await promise
+      await file.sync()
+    }
+    return { ...file, sync }
+  }
+  const flushed = rig.log.flush()
+  while (held === 0) await turns(1)
+  const retained = rig.log.retain(T0 + 1_000_000, 8)
+  await turns()
+  resolve()
+  await flushed
+  assert.equal(await retained, 2)
+  assert.equal(rig.log.failure, undefined)
+  await rig.log.close()
 })

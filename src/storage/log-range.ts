@@ -50,7 +50,7 @@ export async function rangeOf(
   end: Offset,
   minOneBatch: boolean,
 ): Promise<LogRange | undefined> {
-  const { size } = segment
+  const { size, cuts } = segment
   const file = await segment.open()
   const { offsets } = await segment.indexes()
   // An entry's position is where a batch starts: everything between `start` and the last one that fits goes without a look.
@@ -77,6 +77,6 @@ export async function rangeOf(
   // Nothing fits, or it was cut off meanwhile.
   if (stop === start || nextOffset < 0) return undefined
   // Who goes on at damage must come to look for it.
-  if (!isDamaged && !walk.damaged) segment.remember(nextOffset, stop)
+  if (!isDamaged && !walk.damaged) segment.remember(nextOffset, stop, cuts)
   return { file, position: start, size: stop - start, nextOffset }
 }

@@ -59,6 +59,8 @@ export class Segment {
   #recent: RecentBatches | undefined
   readonly #file: SegmentFile
   #cursors: number[] | undefined
+  /** Counts the times when positions that were found before ceased to hold. */
+  cuts = 0
   /** Holds bytes that were not synced. */
   unsynced = false
   /** Its name may be lost in a power cut. */
@@ -138,6 +140,7 @@ export class Segment {
     this.#indexesChanged = true
     this.#recent = undefined
     this.#cursors = undefined
+    this.cuts++
   }
 
   /** A batch lies at the end of the file now. */
@@ -178,7 +181,9 @@ export class Segment {
     return undefined
   }
 
-  remember(offset: Offset, position: number): void {
+  /** `cuts` is that of when the position was looked for. */
+  remember(offset: Offset, position: number, cuts: number): void {
+    if (cuts !== this.cuts) return
     this.#cursors ??= []
     if (this.#cursors.length >= CURSORS * 2) this.#cursors.splice(0, 2)
     this.#cursors.push(offset, position)
@@ -299,6 +304,7 @@ export class Segment {
     this.#place.cache.forgetIndexes(this)
     this.#recent = copy.#recent
     this.#cursors = undefined
+    this.cuts++
     // What was walked may have brought a time that the file does not know.
     const last = timesBelow.count - 1
     this.#indexesChanged = this.#maxTimestamp > (last < 0 ? -1 : timesBelow.timestamp(last))

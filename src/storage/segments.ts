@@ -75,12 +75,14 @@ export class Segments {
     for (const segment of this.list.slice(first)) {
       if (segment.nameUnsynced) names = true
       if (!segment.unsynced) continue
+      // Retention may take it away meanwhile, also between its being found here and its file being opened.
+      if (!this.list.includes(segment)) continue
       segment.unsynced = false
       try {
         await syncs.file(segment.file ?? (await segment.open()))
       } catch (error) {
         segment.unsynced = true
-        throw error
+        if (this.list.includes(segment)) throw error
       }
     }
     if (!names) return

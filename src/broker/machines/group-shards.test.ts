@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ZERO_UUID } from '#base/uuid.ts'
 import { DEFAULT_GROUP_CONFIG } from '#core/group/config.ts'
-import { encodeEntry } from '#core/group/entries.ts'
+import { encodeEntry, offsetCommitValue } from '#core/group/entries.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
+import { stamp } from '#records/batch.ts'
 import { BatchBuilder } from '#records/builder.ts'
+import { buildEndMarker } from '#records/control.ts'
 import { Log } from '#storage/log.ts'
 import { LOG_CONFIG_DEFAULT } from '#storage/log-config.ts'
 import { MemoryDisk } from '#storage/testing/memory-disk.ts'
@@ -165,5 +167,63 @@ test('an answer that rests for too long is refused when its deadline comes, what
   )
   clock.advance(commitTimeoutMs)
   await assert.rejects(committed, { code: 'COORDINATOR_NOT_AVAILABLE' })
+  shard.stop()
+})
+
+test('offsets of transactions count once these are committed, and not before what was committed behind them', async () => {
+  const clock = new ManualClock()
+  const lines = new LinesLogger()
+  const disk = new MemoryDisk()
+  const before = await ledPartition(clock, lines, disk)
+  const commit = (topic: string, offset: number, producerId?: number): Buffer => {
+    const value = offsetCommitValue({ offset, metadata: '', commitTimestamp: TIME })
+    const entry = encodeEntry({ kind: 'OffsetCommit', group: 'g', topic, partition: 0, value })
+    const builder = new BatchBuilder(
+      producerId === undefined ? {} : { producerId, producerEpoch: 0, baseSequence: 0, transactional: true },
+    )
+    builder.append(TIME, entry.key, entry.value)
+    return builder.build()
+  }
+  const end = (type: 'commit' | 'abort', producerId: number) =>
+    buildEndMarker({ type, producerId, producerEpoch: 0, coordinatorEpoch: 0, timestamp: TIME })
+  const written = [
+    commit('aborted', 1),
+    commit('aborted', 99, 7),
+    end('abort', 7),
+    commit('committed', 1),
+    commit('committed', 2, 7),
+    commit('overtaken', 99, 7),
+    commit('overtaken', 3),
+    end('commit', 7),
+    commit('open', 1),
+    commit('open', 99, 8),
+  ]
+  for (const bytes of written) {
+    stamp(bytes, 0, before.log.nextOffset, 0)
+    await before.log.append(bytes)
+  }
+  await before.log.close()
+
+  const partition = await ledPartition(clock, lines, disk)
+  const deadlines = new Deadlines(clock)
+  const shard = new ShardRunner(partition, {
+    clock,
+    deadlines,
+    log: lines,
+    config: DEFAULT_GROUP_CONFIG,
+    commitTimeoutMs: 5000,
+  })
+  assert.deepEqual(await groupsOf(shard), ['g'])
+  const request = { groupId: 'g', memberId: null, memberEpoch: -1, topics: null }
+  const reply = await shard.submit(
+    call => ({ kind: 'OffsetFetch', call, version: 8, request }),
+    () => () => {},
+  )
+  assert.equal(reply.kind, 'OffsetFetch')
+  const topics = reply.kind === 'OffsetFetch' ? (reply.response.topics ?? []) : []
+  assert.deepEqual(
+    topics.map(({ name, partitions = [] }) => `${name} ${partitions[0]?.committedOffset}`),
+    ['aborted 1', 'committed 2', 'overtaken 3', 'open 1'],
+  )
   shard.stop()
 })

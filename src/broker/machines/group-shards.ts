@@ -1,13 +1,14 @@
 import { DecodeError } from '#base/bytes.ts'
-import type { Millis, Offset } from '#base/units.ts'
+import type { Millis, Offset, ProducerId } from '#base/units.ts'
 import type { GroupCommand, GroupReply } from '#core/group/commands.ts'
 import type { GroupConfig } from '#core/group/config.ts'
 import { decodeEntry, encodeEntry, type GroupEntry } from '#core/group/entries.ts'
 import { GroupShard } from '#core/group/shard.ts'
 import type { Produced } from '#core/partition/leader.ts'
 import type { ErrorName } from '#protocol/errors.ts'
-import { baseOffset, batchesOf as batchesIn, isControl } from '#records/batch.ts'
+import { baseOffset, batchesOf as batchesIn, isControl, isTransactional, magic, producerId } from '#records/batch.ts'
 import { BatchBuilder } from '#records/builder.ts'
+import { controlTypeOf } from '#records/control.ts'
 import { recordsOf } from '#records/records.ts'
 import { RecordsError } from '#records/records-error.ts'
 import { StorageError } from '#storage/storage-error.ts'
@@ -52,6 +53,11 @@ const READ_BYTES = 1024 * 1024
 /** Far below message.max.bytes, so that one decision of thousands of entries is several batches. */
 const BATCH_BYTES_MAX = 256 * 1024
 const RELOAD_AFTER_MS = 200
+/** Bytes that are no batches are so a while later as well, unless somebody mends them. */
+const RELOAD_BROKEN_AFTER_MS = 60_000
+
+/** What transactions have written that are not ended yet, as far as the log was read. */
+type OpenTransactions = Map<ProducerId, { readonly entry: GroupEntry; readonly offset: Offset }[]>
 
 /**
  * Drives one shard of the group coordinator over its partition of `__consumer_offsets`: folds the log, then decides
@@ -237,6 +243,7 @@ export class ShardRunner {
     const started = this.#around.clock.monotonic()
     const shard = new GroupShard(this.#around.config)
     let records = 0
+    const open: OpenTransactions = new Map()
     let offset: Offset = log.startOffset
     try {
       while (offset < log.endOffset) {
@@ -245,12 +252,17 @@ export class ShardRunner {
         if (range === undefined) throw new StorageError('EAGAIN', log.folder, 'the log is being mended')
         const bytes = await log.readBytes(range)
         if (life !== this.#life) return
-        for (const at of batchesIn(bytes)) records += this.#fold(shard, bytes, at)
+        for (const at of batchesIn(bytes)) records += this.#fold(shard, bytes, at, open)
         offset = range.nextOffset
       }
     } catch (error) {
-      if (!(error instanceof StorageError)) throw error
-      this.#around.deadlines.after(RELOAD_AFTER_MS * 5, () => void this.#load())
+      if (!(error instanceof StorageError || error instanceof DecodeError)) throw error
+      // Its life may be over by now; the next one reads for itself.
+      if (life !== this.#life) return
+      const isBroken = error instanceof DecodeError
+      if (isBroken)
+        this.#complain(offset, error, 'the groups of this partition cannot be read, and have no coordinator')
+      this.#around.deadlines.after(isBroken ? RELOAD_BROKEN_AFTER_MS : RELOAD_AFTER_MS * 5, () => void this.#load())
       return
     }
     if (life !== this.#life || this.#stopped) return
@@ -280,21 +292,39 @@ export class ShardRunner {
     partition.watermarkWatchers.add(watcher)
   }
 
-  /** Folds one batch and returns how many records it has. What makes no sense is left out: it was never ours. */
-  #fold(shard: GroupShard, bytes: Buffer, at: number): number {
-    if (isControl(bytes, at)) return 0
+  /**
+   * Folds one batch and returns how many records it has. What makes no sense is left out: it was never ours. What Kafka
+   * wrote for a transaction, offsets that a producer commits with its records (KIP-98), counts once that is committed.
+   */
+  #fold(shard: GroupShard, bytes: Buffer, at: number, open: OpenTransactions): number {
     let records = 0
     try {
+      if (isControl(bytes, at)) {
+        this.#endTransaction(shard, bytes, at, open)
+        return 0
+      }
+      const isOpen = magic(bytes, at) >= 2 && isTransactional(bytes, at)
       for (const record of recordsOf(bytes, at)) {
         records++
         const entry = record.key === null ? undefined : this.#entryOf(record.key, record.value, record.offset)
-        if (entry !== undefined && entry.kind !== 'Unknown') shard.apply(entry, record.offset)
+        if (entry === undefined || entry.kind === 'Unknown') continue
+        if (!isOpen) shard.apply(entry, record.offset)
+        else add(open, producerId(bytes, at), entry, record.offset)
       }
     } catch (error) {
       if (!(error instanceof RecordsError)) throw error
       this.#complain(baseOffset(bytes, at), error)
     }
     return records
+  }
+
+  #endTransaction(shard: GroupShard, bytes: Buffer, at: number, open: OpenTransactions): void {
+    const [marker] = recordsOf(bytes, at)
+    const type = controlTypeOf(marker?.key ?? null)
+    if (type !== 'commit' && type !== 'abort') return
+    const written = open.get(producerId(bytes, at)) ?? []
+    open.delete(producerId(bytes, at))
+    if (type === 'commit') for (const { entry, offset } of written) shard.apply(entry, offset)
   }
 
   #entryOf(key: Buffer, value: Buffer | null, offset: Offset): ReturnType<typeof decodeEntry> | undefined {
@@ -307,13 +337,20 @@ export class ShardRunner {
     }
   }
 
-  #complain(offset: Offset, { message: reason }: Error): void {
+  #complain(
+    offset: Offset,
+    { message: reason }: Error,
+    what = 'records that are no state of groups are left out; only the brokers should write to this topic',
+  ): void {
     const { topic, index: partition } = this.#partition
-    this.#around.log.error(
-      { topic, partition, offset, reason },
-      'records that are no state of groups are left out; only the brokers should write to this topic',
-    )
+    this.#around.log.error({ topic, partition, offset, reason }, what)
   }
+}
+
+function add(open: OpenTransactions, producer: ProducerId, entry: GroupEntry, offset: Offset): void {
+  const written = open.get(producer)
+  if (written === undefined) open.set(producer, [{ entry, offset }])
+  else written.push({ entry, offset })
 }
 
 /** A decision's entries as batches that a follower or a reader of the log can take. */

@@ -54,7 +54,7 @@ export const PENDING_MEMBERS_MAX = 10_000
 /** Tombstones of one sweep for offsets that expired or lost their topic. The rest follows in the next tick. */
 export const EXPIRED_ENTRIES_MAX = 1_000
 
-/** Groups times topics that one step after a deletion of topics looks at. */
+/** Groups times topics that one step after a deletion of topics looks at; groups that one tick of the sweep does. */
 export const DELETION_LOOKS_MAX = 10_000
 
 /** What a string of the wire takes at most, in UTF-8. */

@@ -67,7 +67,8 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
 
   apply(entry: GroupEntry | UnknownEntry, at: Offset): void {
     if (this.#owed > 0) this.#owed--
-    this.#appliedAt = at
+    // What a transaction wrote is applied when that ends.
+    this.#appliedAt = Math.max(this.#appliedAt, at)
     if (entry.kind !== 'Unknown') this.#store.apply(entry, at)
   }
 
@@ -214,11 +215,11 @@ export class GroupShard implements ReplicatedMachine<GroupCommand, GroupEntry | 
     this.#deletionAt = this.#deletions.length === 0 ? undefined : turn.monotonic
   }
 
-  /** Expired offsets, and groups that are left with nothing; so many per tick that no decision is too large. */
+  /** Expired offsets, and groups that are left with nothing; so many per tick that no decision is too large, and none takes long. */
   #sweep(turn: Turn): void {
     if (this.#sweepAt === undefined || turn.monotonic < this.#sweepAt) return
     if (this.#unswept.length === 0) this.#unswept = [...this.#store.groupIds].reverse()
-    while (turn.entries.length < EXPIRED_ENTRIES_MAX) {
+    for (let looks = 0; turn.entries.length < EXPIRED_ENTRIES_MAX && looks < DELETION_LOOKS_MAX; looks++) {
       const groupId = this.#unswept.pop()
       if (groupId === undefined) break
       const group = this.#membership.find(groupId)

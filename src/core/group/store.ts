@@ -52,6 +52,8 @@ export class GroupStore {
       if (!this.#groups.has(entry.group)) this.#groups.set(entry.group, SIMPLE_GROUP)
       const topics = getOrAdd<string, OffsetsByTopic>(this.#offsets, entry.group)
       const partitions = getOrAdd<string, OffsetsByPartition>(topics, entry.topic)
+      // One of a transaction counts when that ends; what was committed behind it is newer.
+      if ((partitions.get(entry.partition)?.at ?? -1) > at) return
       partitions.set(entry.partition, { ...entry.value, at })
     }
   }

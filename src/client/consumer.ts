@@ -79,7 +79,8 @@ export class Consumer {
   constructor(client: Client, options: Partial<ConsumerOptions> = {}) {
     this.#client = client
     this.#options = { ...DEFAULTS, ...options }
-    this.#fetcher = new Fetcher(client, this.#options)
+    // What was committed for a topic that is gone went with it.
+    this.#fetcher = new Fetcher(client, this.#options, of => this.#committed.delete(keyOf(of)))
     this.#committedAt = client.world.clock.monotonic()
   }
 
@@ -215,9 +216,11 @@ export class Consumer {
     }
     const offsets: (TopicPartition & { offset: Offset; leaderEpoch: Epoch })[] = []
     const unseen = this.#firstUnseen()
+    // Of a group that has no members offsets expire by the time of their commit (KIP-211).
+    const isKept = this.#session !== undefined
     for (const each of partitions) {
       const offset = unseen.get(keyOf(each)) ?? this.#fetcher.position(each)
-      if (offset === undefined || this.#committed.get(keyOf(each)) === offset) continue
+      if (offset === undefined || (isKept && this.#committed.get(keyOf(each)) === offset)) continue
       offsets.push({ ...each, offset, leaderEpoch: this.#fetcher.epochBefore(each, offset) })
     }
     this.#committedAt = this.#client.world.clock.monotonic()

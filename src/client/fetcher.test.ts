@@ -88,7 +88,8 @@ test('a topic that was made anew under its name is read from its start, whatever
       return { topics: [{ name: 't', partitions: [answered] }] }
     }
     client.brokers.to = async () => ({ versionFor: () => 17, call, ask }) as never
-    const fetcher = new Fetcher(client, { ...OPTIONS, offsetReset })
+    const anew: string[] = []
+    const fetcher = new Fetcher(client, { ...OPTIONS, offsetReset }, ({ topic }) => anew.push(topic))
     fetcher.add({ topic: 't', partition: 0 }, 44)
     await simulation.run(fetcher.poll(10, 100))
     assert.deepEqual(new Set(fetched), new Set([44]))
@@ -97,6 +98,7 @@ test('a topic that was made anew under its name is read from its start, whatever
     if (offsetReset === 'none') await assert.rejects(polled, { code: 'OFFSET_OUT_OF_RANGE' })
     else {
       await polled
+      assert.deepEqual(anew, ['t'])
       assert.deepEqual(listed, [-2])
       assert.equal(fetched.at(-1), 2)
     }

@@ -76,6 +76,8 @@ const BEHIND_MS_MAX: Millis = 10_000
 export class Fetcher {
   readonly #client: Client
   readonly #options: FetcherOptions
+  /** Told when a topic turns out to be another one of its name. */
+  readonly #madeAnew: (of: TopicPartition) => void
   readonly #partitions = new Map<string, Tracked>()
   readonly #purpose: string
   readonly #sessions = new Map<NodeId, FetchSession>()
@@ -89,9 +91,10 @@ export class Fetcher {
   /** Where the next look for records begins, so that every partition gets its turn. */
   #turn = 0
 
-  constructor(client: Client, options: FetcherOptions) {
+  constructor(client: Client, options: FetcherOptions, madeAnew: (of: TopicPartition) => void = () => {}) {
     this.#client = client
     this.#options = options
+    this.#madeAnew = madeAnew
     this.#purpose = client.brokers.claim('fetch')
     this.#leaders = new LeaderSearch(client, {
       asked: topics => {
@@ -510,6 +513,7 @@ export class Fetcher {
 
   /** Where a topic was made anew under its name, all that is in it came after what was read, and an offset of before says nothing. */
   #fromTheStart(tracked: Tracked): void {
+    this.#madeAnew(tracked)
     if (this.#options.offsetReset === 'none') {
       this.#outOfRange(tracked)
       return

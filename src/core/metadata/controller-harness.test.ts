@@ -189,8 +189,11 @@ export class ControllerHarness {
 
   register(id: NodeId, more: Record<string, unknown> = {}): Reaction {
     const before = this.epochOf(id)
+    // Without eligible leader replicas nobody asks how a broker stopped: who was in sync stays so.
+    const isAsked = this.machine.image.feature('eligible.leader.replicas.version') > 0
     const reaction = this.#register(id, more)
-    if (before >= 0 && this.epochOf(id) !== before && more['previousBrokerEpoch'] !== before) this.unclean.add(id)
+    const isOther = before >= 0 && this.epochOf(id) !== before
+    if (isAsked && isOther && more['previousBrokerEpoch'] !== before) this.unclean.add(id)
     return reaction
   }
 

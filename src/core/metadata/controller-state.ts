@@ -97,8 +97,7 @@ export class ControllerState {
   #rulesOf(topic: TopicImage): TopicRules {
     let rules = this.#topicRules.get(topic.name)
     if (rules === undefined) {
-      const { minIsr, unclean } = this.#configuredRulesOf(topic.name)
-      rules = { minIsr: Math.min(minIsr, topic.partitions[0]?.replicas.length ?? minIsr), unclean }
+      rules = this.#configuredRulesOf(topic.name)
       this.#topicRules.set(topic.name, rules)
     }
     return rules

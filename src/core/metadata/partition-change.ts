@@ -19,7 +19,7 @@ export interface PartitionTarget {
   readonly metadataVersion: number
   /** Eligible leader replicas are kept (KIP-966). */
   readonly elr: boolean
-  /** `min.insync.replicas`, at most the number of replicas. */
+  /** `min.insync.replicas` */
   readonly minIsr: number
   /** `online` moves the leader only if it must, `preferred` to the first replica if it can, `unclean` also to one that may lack records. */
   readonly election: 'online' | 'preferred' | 'unclean'
@@ -120,7 +120,8 @@ function finishedReassignment(
 
 /**
  * Who left an ISR that is now too small may still lead: it holds all that was committed. Not who is taken out of the
- * replicas, and so deletes what it has: it may be added again, with nothing.
+ * replicas, and so deletes what it has: it may be added again, with nothing. Too small is what the leader takes for it, by
+ * the replicas of this partition; Kafka looks at those of the topic's first too, of which there may be fewer.
  */
 function eligibleAfter(
   target: PartitionTarget,
@@ -128,7 +129,7 @@ function eligibleAfter(
   isr: readonly NodeId[],
 ): readonly NodeId[] {
   const { partition, minIsr, uncleanShutdown } = target
-  if (!target.elr || isr.length >= minIsr) return []
+  if (!target.elr || isr.length >= Math.min(minIsr, replicas.length)) return []
   return [...new Set([...partition.eligibleLeaderReplicas, ...partition.isr])].filter(
     id =>
       replicas.includes(id) &&

@@ -69,7 +69,8 @@ function reassign(
   // would take it away if this one were cancelled.
   const unwanted = without(partition.addingReplicas, replicas)
   const inSync = without(partition.isr, unwanted)
-  const goes = inSync.length > 0 && inSync.length >= Math.min(base.minIsr, partition.isr.length) ? unwanted : []
+  const stay = new Set([...without(partition.replicas, unwanted), ...replicas]).size
+  const goes = inSync.length > 0 && inSync.length >= Math.min(base.minIsr, stay, partition.isr.length) ? unwanted : []
   const removing = without(without(partition.replicas, replicas), goes).sort((a, b) => a - b)
   const adding = without(replicas, partition.replicas).sort((a, b) => a - b)
   // A replica that an unfinished reassignment was adding, and that stays, is still one to wait for.

@@ -171,12 +171,16 @@ function elect(
   return willing === undefined ? { leader: NO_LEADER, unclean: false } : { leader: willing, unclean: true }
 }
 
-/** The field holds the last leader of a partition that has no ISR, and nothing once it is led again. */
+/**
+ * The field holds the last leader of a partition that has no ISR, and nothing once it is led again. Where it had no leader
+ * while it still had an ISR, as without eligible leaders, that is who was in sync last.
+ */
 function lastKnownLeader(partition: PartitionImage, change: ChangeInput): readonly NodeId[] | undefined {
-  const { lastKnownElr } = partition
+  const { lastKnownElr, isr } = partition
   const leader = change.leader ?? partition.leader
-  if (change.isr?.length === 0 && partition.leader !== NO_LEADER && lastKnownElr[0] !== partition.leader) {
-    return [partition.leader]
+  if (change.isr?.length === 0) {
+    const last = partition.leader === NO_LEADER ? (lastKnownElr[0] ?? isr[0]) : partition.leader
+    if (last !== undefined && last !== lastKnownElr[0]) return [last]
   }
   return leader !== NO_LEADER && lastKnownElr.length > 0 ? [] : undefined
 }

@@ -63,7 +63,8 @@ function addPartitions(
   if (records.length + more > PARTITIONS_PER_REQUEST_MAX) {
     return failed(ErrorCode.POLICY_VIOLATION, 'Unable to perform excessively large batch operation.')
   }
-  const factor = first.replicas.length
+  // While the first one moves it has those to come and those to go (Kafka counts both, and new ones would keep as many).
+  const factor = first.replicas.filter(id => !first.removingReplicas.includes(id)).length
   let placed: readonly (readonly NodeId[])[]
   if (assignments !== null) {
     placed = assignments.map(({ brokerIds }) => brokerIds)

@@ -8,6 +8,7 @@ import type { ControllerState } from './controller-state.ts'
 import type { MetadataImage } from './image.ts'
 import { METADATA_VERSION_ELR } from './metadata-version.ts'
 import type { FeatureRange } from './node-image.ts'
+import { LEADER_RECOVERING } from './partition-image.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
 
 /** 3.3-IV3, the oldest that a KRaft cluster of 4.x may be at. */
@@ -145,13 +146,14 @@ function updateFeature(
 function withoutEligible({ image, metadataVersion }: ControllerState): MetadataRecord[] {
   const records: MetadataRecord[] = []
   for (const { id: topicId, partitions } of image.topics.values()) {
-    for (const [partitionId, { isr, replicas, eligibleLeaderReplicas, lastKnownElr }] of partitions.entries()) {
-      const last = (eligibleLeaderReplicas.length > 0 ? eligibleLeaderReplicas : lastKnownElr).filter(id =>
-        replicas.includes(id),
-      )
+    for (const [partitionId, { isr: inSync, replicas, eligibleLeaderReplicas, lastKnownElr }] of partitions.entries()) {
+      const isEligible = eligibleLeaderReplicas.length > 0
+      const last = (isEligible ? eligibleLeaderReplicas : lastKnownElr).filter(id => replicas.includes(id))
       if (last.length === 0) continue
       const none = { eligibleLeaderReplicas: [], lastKnownElr: [] }
-      const change = isr.length > 0 ? none : { ...none, isr: last }
+      // Who led last and is not eligible came back without its tail.
+      const isr = { isr: last, ...(!isEligible && { leaderRecoveryState: LEADER_RECOVERING }) }
+      const change = { ...none, ...(inSync.length === 0 && isr) }
       records.push(metadataRecord('PartitionChange', metadataVersion, { topicId, partitionId, ...change }))
     }
   }

@@ -150,6 +150,12 @@ describe('three nodes', { timeout: 300_000 }, () => {
     const { replicas, isr } = await placeOf('slow')
     assert.deepEqual([replicas, isr], [[1], [1]])
     assert.match(await done(['topics', 'reassign', '--unthrottle']), /nothing is throttled/)
+    const refused = await run(
+      ['topics', 'reassign', '--file', '-', '--execute', '--throttle', '100k'],
+      planOf('slow', 9),
+    )
+    assert.deepEqual([refused.code, /no such broker is registered/.test(refused.err)], [1, true])
+    assert.match(await done(['topics', 'reassign', '--unthrottle']), /nothing is throttled/)
   })
 
   const missing = java === undefined || 'missing' in java ? (java?.missing ?? 'the suite is missing') : false

@@ -24,6 +24,7 @@ function overview(change: Partial<Overview> & { readonly isr?: number[]; readonl
     description: { clusterId: 'c', controllerId: 1, brokers: [broker(1), broker(2)] },
     quorum: { ...at, voters, observers: [voter(3, NOW - 60_000)], nodes: [] },
     isLeaderless: false,
+    isSilent: false,
     health: healthOf(topics, new Map([['a', 2]])),
     reassignments: [],
     ...rest,
@@ -49,4 +50,6 @@ test('what keeps another node from being stopped is named', () => {
   const behind = [voter(1, NOW), voter(2, NOW - 6000), voter(3, -1)]
   assert.deepEqual(troublesOf(overview({ quorum: { ...quorum, voters: behind } })), ['2 voters behind (2, 3)'])
   assert.deepEqual(troublesOf(overview({ quorum: undefined, isLeaderless: true })), ['no active controller'])
+  const silent = overview({ quorum: undefined, isSilent: true })
+  assert.deepEqual(troublesOf(silent), ['the active controller does not answer'])
 })

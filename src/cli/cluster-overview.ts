@@ -13,6 +13,8 @@ export interface Overview {
   /** Undefined where the cluster does not tell, or nobody leads. */
   readonly quorum: QuorumDescription | undefined
   readonly isLeaderless: boolean
+  /** The quorum should tell of itself and did not: who leads it may hang. */
+  readonly isSilent: boolean
   readonly health: ClusterHealth
   readonly reassignments: readonly Reassignment[] | undefined
 }
@@ -23,19 +25,21 @@ const LEADERLESS_AFTER_MS = 5000
 export async function overview(client: Client): Promise<Overview> {
   const description = await describeCluster(client)
   let isLeaderless = false
+  let isSilent = false
   const [quorum, topics] = await Promise.all([
     describeQuorum(client, { timeoutMs: LEADERLESS_AFTER_MS }).catch((error: unknown) => {
       isLeaderless = error instanceof ClientError && error.code === 'NOT_CONTROLLER'
+      isSilent = !isLeaderless && error instanceof ClientError && error.code !== 'UNSUPPORTED_VERSION'
       return untold(error)
     }),
     listTopics(client),
   ])
-  const reassignments = isLeaderless ? undefined : await listReassignments(client).catch(untold)
+  const reassignments = isLeaderless || isSilent ? undefined : await listReassignments(client).catch(untold)
   const names = topics.map(({ name }) => name)
   const settings = await topicSettings(client, names, ['min.insync.replicas'])
   const minInSync = new Map<string, number>()
   for (const [name, values] of settings) minInSync.set(name, Number(values.get('min.insync.replicas') ?? 1))
-  return { description, quorum, isLeaderless, health: healthOf(topics, minInSync, reassignments), reassignments }
+  return { description, quorum, isLeaderless, isSilent, health: healthOf(topics, minInSync, reassignments), reassignments }
 }
 
 /** An older cluster, or one that is in trouble, is described without it. */
@@ -101,6 +105,7 @@ export function troublesOf(found: Overview): string[] {
   }
   const leader = quorum?.voters.find(({ id }) => id === quorum.leaderId)
   if (found.isLeaderless) troubles.push('no active controller')
+  if (found.isSilent) troubles.push('the active controller does not answer')
   if (leader !== undefined && quorum !== undefined) {
     const heard = leader.lastCaughtUpTimestamp
     const behind = quorum.voters.filter(({ lastCaughtUpTimestamp }) => heard - lastCaughtUpTimestamp > BEHIND_MS)

@@ -9,6 +9,8 @@ const LOOK_MS = 1000
 
 const ROWS_MAX = 30
 
+export const THROTTLED = 'hint: a throttle is still set: tidemark topics reassign --unthrottle'
+
 interface Look {
   readonly reassignments: readonly Reassignment[]
   readonly copies: readonly CopyProgress[]
@@ -38,7 +40,7 @@ export async function showProgress(client: Client, json: boolean): Promise<void>
     print('no reassignment goes on')
     const { brokers, topics } = await throttled(client)
     if (brokers.length + topics.length > 0) {
-      remark('hint: a throttle is still set: tidemark topics reassign --unthrottle')
+      remark(THROTTLED)
     }
     return
   }

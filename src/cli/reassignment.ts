@@ -17,7 +17,7 @@ import { wholeNumber } from './arguments.ts'
 import { missingTopic, UsageError } from './context.ts'
 import { bytes, counted, print, printJson, remark, table } from './output.ts'
 import { parseReassignmentFile, toReassignmentFile } from './reassignment-file.ts'
-import { followProgress } from './reassignment-progress.ts'
+import { followProgress, THROTTLED } from './reassignment-progress.ts'
 
 export interface ReassignOptions {
   readonly brokers?: string
@@ -53,7 +53,10 @@ export async function planAndExecute(client: Client, options: ReassignOptions, j
     return
   }
   if (options.throttle !== undefined) await setThrottle(client, changes, options.throttle)
-  const refused = await alterReassignments(client, changes)
+  const refused = await alterReassignments(client, changes).catch((error: unknown) => {
+    if (options.throttle !== undefined) remark(THROTTLED)
+    throw error
+  })
   for (const { error } of refused) if (!json) remark(`error: ${error.message} (${error.code})`)
   if (refused.length > 0) process.exitCode = 1
   const began = changes.length - refused.length
@@ -67,7 +70,13 @@ export async function planAndExecute(client: Client, options: ReassignOptions, j
     print(`began to reassign ${counted(began, 'partition')} of ${changes.length}`)
     if (options.throttle !== undefined) print(`copies are bounded to ${bytes(options.throttle)}/s at each broker`)
   }
-  if (began === 0) return
+  if (began === 0) {
+    // It would stay for the next one, unless that takes it away; another one that goes on may be meant to have it.
+    const isSet = options.throttle !== undefined
+    if (isSet && (await listReassignments(client)).length === 0) await unthrottle(client, json, true)
+    else if (isSet) remark(THROTTLED)
+    return
+  }
   if (options.wait === true) {
     await followProgress(client, json)
     if (options.throttle !== undefined) await unthrottle(client, json, true)

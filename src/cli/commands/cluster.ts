@@ -192,6 +192,10 @@ function show(found: Overview): void {
       'quorum: no controller leads, so this is what was known last; a majority of the voters must run and reach each other',
     )
   }
+  if (found.isSilent) {
+    print('')
+    print('quorum: the active controller does not answer, so this is what a broker was told last')
+  }
   print('')
   const states = [
     ['offline', health.offline],
@@ -203,7 +207,7 @@ function show(found: Overview): void {
   const wrong = states.filter(([, list]) => list.length > 0)
   if (wrong.length === 0) {
     print(
-      `partitions${found.isLeaderless ? ' as they were then' : ''}: all led by their preferred replicas, all replicas in sync`,
+      `partitions${found.isLeaderless || found.isSilent ? ' as they were then' : ''}: all led by their preferred replicas, all replicas in sync`,
     )
     return
   }

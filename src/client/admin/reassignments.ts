@@ -52,15 +52,49 @@ export async function listReassignments(client: Client): Promise<Reassignment[]>
     .sort((a, b) => (a.topic === b.topic ? a.partition - b.partition : a.topic < b.topic ? -1 : 1))
 }
 
+type Change = TopicPartition & { readonly replicas: readonly NodeId[] | null }
+
+/**
+ * Partitions, and replicas of them, that one request names. A controller decides a request in one go and takes so many
+ * elements, Kafka's one 10,000 partitions.
+ */
+const PARTITIONS_PER_REQUEST = 5000
+const REPLICAS_PER_REQUEST = 25_000
+
 /**
  * Begins to bring partitions to these replicas, or with null cancels what goes on for them (KIP-455). What was refused is
- * returned, one by one; the others go on.
+ * returned, one by one; the others go on. Very many are asked for in several requests: where one of them fails as a whole,
+ * the ones before it were done.
  */
 export async function alterReassignments(
   client: Client,
-  changes: readonly (TopicPartition & { readonly replicas: readonly NodeId[] | null })[],
+  changes: readonly Change[],
 ): Promise<(TopicPartition & { readonly error: ClientError })[]> {
-  if (changes.length === 0) return []
+  const refused: (TopicPartition & { readonly error: ClientError })[] = []
+  for (const part of requestsOf(changes)) refused.push(...(await alterInOne(client, part)))
+  return refused
+}
+
+function* requestsOf(changes: readonly Change[]): Generator<Change[]> {
+  let part: Change[] = []
+  let replicas = 0
+  for (const change of changes) {
+    const more = change.replicas?.length ?? 0
+    if (part.length === PARTITIONS_PER_REQUEST || (part.length > 0 && replicas + more > REPLICAS_PER_REQUEST)) {
+      yield part
+      part = []
+      replicas = 0
+    }
+    part.push(change)
+    replicas += more
+  }
+  if (part.length > 0) yield part
+}
+
+async function alterInOne(
+  client: Client,
+  changes: readonly Change[],
+): Promise<(TopicPartition & { readonly error: ClientError })[]> {
   const topics = byTopic(changes).map(([name, list]) => ({
     name,
     partitions: list.map(({ partition, replicas }) => ({ partitionIndex: partition, replicas })),

@@ -13,6 +13,8 @@ export function deleteTopics(broker: Broker): ServedApi {
     api: API.DeleteTopics,
     barrier: true,
     async handle(request, call) {
+      // Before v6 the answer says nothing of ids, and by then the name may be another topic's.
+      const ids = new Map(request.topicNames.map(name => [name, broker.metadata.image.topicIds.get(name)]))
       const answer = await broker.forwarding.forward(API.DeleteTopics, call, request, code => ({
         responses: [...request.topicNames.map(name => ({ name })), ...request.topics].map(topic => ({
           ...topic,
@@ -20,9 +22,8 @@ export function deleteTopics(broker: Broker): ServedApi {
         })),
       }))
       const gone = (answer.responses ?? []).filter(isTaken)
-      await broker.metadata.caughtUp(() =>
-        gone.every(({ topicId }) => broker.metadata.image.topic(topicId ?? '') === undefined),
-      )
+      const goneIds = gone.map(({ name, topicId = '' }) => (call.apiVersion >= 6 ? topicId : ids.get(name ?? '')) ?? '')
+      await broker.metadata.caughtUp(() => goneIds.every(id => broker.metadata.image.topic(id) === undefined))
       return answer
     },
   })

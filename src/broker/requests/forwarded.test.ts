@@ -17,7 +17,7 @@ type Refuse = (errorCode: number) => object
 /** A broker whose controllers take nothing: every request is refused in its own form. */
 const broker = {
   metadata: {
-    image: {},
+    image: { topicIds: new Map() },
     appliedOffset: 0,
     caughtUp: async (until: () => boolean) => void assert.ok(until(), 'nothing was done, so nothing is waited for'),
   },
@@ -71,4 +71,24 @@ test('what no controller takes is refused in the form of each API, wherever it h
       assert.ok(served.barrier, `${served.api.name} changes the cluster`)
     }
   }
+})
+
+test('a topic is deleted when this broker has forgotten it, also by a version whose answer names no id', async () => {
+  const topics = new Set([TOPIC_ID])
+  const asked: boolean[] = []
+  const deleting = {
+    metadata: {
+      image: { topicIds: new Map([['a', TOPIC_ID]]), topic: (id: string) => (topics.has(id) ? {} : undefined) },
+      caughtUp: async (until: () => boolean) => {
+        asked.push(until())
+        topics.clear()
+        asked.push(until())
+      },
+    },
+    forwarding: {
+      forward: () => Promise.resolve({ responses: [{ name: 'a', topicId: 'AAAAAAAAAAAAAAAAAAAAAA', errorCode: 0 }] }),
+    },
+  } as unknown as Broker
+  await deleteTopics(deleting).handle({ topicNames: ['a'], topics: [] } as never, { apiVersion: 1 } as never)
+  assert.deepEqual(asked, [false, true])
 })

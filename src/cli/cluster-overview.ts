@@ -39,7 +39,14 @@ export async function overview(client: Client): Promise<Overview> {
   const settings = await topicSettings(client, names, ['min.insync.replicas'])
   const minInSync = new Map<string, number>()
   for (const [name, values] of settings) minInSync.set(name, Number(values.get('min.insync.replicas') ?? 1))
-  return { description, quorum, isLeaderless, isSilent, health: healthOf(topics, minInSync, reassignments), reassignments }
+  return {
+    description,
+    quorum,
+    isLeaderless,
+    isSilent,
+    health: healthOf(topics, minInSync, reassignments),
+    reassignments,
+  }
 }
 
 /** An older cluster, or one that is in trouble, is described without it. */

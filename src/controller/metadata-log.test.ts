@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { SeededRandom } from '#base/random.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import { SyncedOffset } from '#storage/synced-offset.ts'
 import { MemoryDisk } from '#storage/testing/memory-disk.ts'
@@ -180,4 +181,59 @@ test('a snapshot that the disk does not take leaves nothing behind: the log need
   await log.storeSnapshot(id, parts, 10)
   assert.equal((await files()).length, 1)
   await log.close()
+})
+
+test('what rots on the disk while the log is open is not folded, and not left out either', async () => {
+  const disk = await killed(10)
+  const log = await reopen(disk)
+  const file = disk.contentOf(FILE) as Buffer
+  const batch = file.length / 10
+  for (const at of [80, 11]) {
+    file[batch * 4 + at] = (file[batch * 4 + at] as number) ^ 1
+    await assert.rejects(log.fold(), StorageError)
+    assert.equal((await log.fold(4)).image.offset, 3)
+    file[batch * 4 + at] = (file[batch * 4 + at] as number) ^ 1
+    assert.equal((await log.fold()).image.offset, 9)
+  }
+  // Another batch in its place, whole by itself.
+  file.copyWithin(batch * 4, batch * 5, batch * 6)
+  await assert.rejects(log.fold(), StorageError)
+  await log.close()
+})
+
+test('a node that dies while its log begins anew at a snapshot below its end starts again', async () => {
+  const source = await killed(5)
+  const from = await reopen(source)
+  const id = { endOffset: 5, epoch: 2 }
+  const { image, lastTimestamp } = await from.fold()
+  const building = from.snapshotOf({ id, image, kraftVersion: 0, voters: [], lastTimestamp })
+  let step = building.next()
+  while (step.done !== true) step = building.next()
+  const snapshotBytes = Buffer.concat(step.value)
+  await from.close()
+  for (let dies = 1, isOver = false; !isOver; dies++) {
+    // It holds more than the leader's snapshot, of a term that committed nothing.
+    const disk = await killed(10)
+    const log = await reopen(disk)
+    const incoming = await log.beginSnapshot(id)
+    await incoming.append(snapshotBytes)
+    assert.equal(await log.install(incoming), true)
+    let left = dies
+    disk.fault = () => (left-- > 0 ? undefined : 'EIO')
+    isOver = await log.restartAt(id).then(
+      () => true,
+      () => false,
+    )
+    disk.fault = () => undefined
+    // Also when the disk took it the second time.
+    for (const isAgain of [false, true]) {
+      if (isAgain) await log.restartAt(id)
+      for (const after of [disk.afterKill(), disk.afterPowerCut(new SeededRandom(dies))]) {
+        const found = await reopen(after)
+        const topics = (await found.fold()).image.topics.size
+        assert.deepEqual([found.startOffset, found.endOffset, topics], [5, 5, 1], `${dies}`)
+        await found.close()
+      }
+    }
+  }
 })

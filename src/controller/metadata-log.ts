@@ -8,7 +8,7 @@ import { isWholeSnapshot } from '#core/metadata/whole-snapshot.ts'
 import type { LogView, SnapshotId } from '#core/raft/log-view.ts'
 import type { Voter } from '#core/raft/quorum.ts'
 import { quorumRecordsOf } from '#core/raft/quorum-record.ts'
-import { batchesOf, lastOffset, maxTimestamp } from '#records/batch.ts'
+import { baseOffset, batchesOf, checkBatch, checkCrc, lastOffset, maxTimestamp, sizeInBytes } from '#records/batch.ts'
 import { BatchBuilder } from '#records/builder.ts'
 import { buildControlBatch, type ControlRecord } from '#records/control.ts'
 import { NO_FOLD } from '#storage/batch-fold.ts'
@@ -246,8 +246,25 @@ export class MetadataLog implements LogView {
       const range = await this.read(from, READ_BYTES, upTo)
       // The log is being mended: there is more than it can say now, and to end here would forget it.
       if (range === undefined) throw new StorageError('EAGAIN', this.folder, 'the metadata log is being mended')
-      take(await this.#log.readBytes(range))
+      const bytes = await this.#log.readBytes(range)
+      this.#refuseDamaged(bytes, from)
+      take(bytes)
       from = range.nextOffset
+    }
+  }
+
+  /** It was whole when the log was opened; what rots behind that would be folded into an image that nobody else has. */
+  #refuseDamaged(bytes: Buffer, from: Offset): void {
+    let due = from
+    for (let at = 0; at < bytes.length; at += sizeInBytes(bytes, at)) {
+      const wrong = checkBatch(bytes, at, bytes.length) ?? checkCrc(bytes, at)
+      const isNext = due === from ? baseOffset(bytes, at) <= due : baseOffset(bytes, at) === due
+      if (wrong === undefined && isNext) {
+        due = lastOffset(bytes, at) + 1
+        continue
+      }
+      const what = wrong?.message ?? `offset ${baseOffset(bytes, at)} is there`
+      throw new StorageError('EIO', this.folder, `the metadata log is damaged at offset ${due}: ${what}`)
     }
   }
 
@@ -387,6 +404,7 @@ export class MetadataLog implements LogView {
 
   /** The log begins anew at a snapshot; all that was here before is gone. May be done again when it failed. */
   async restartAt(id: SnapshotId): Promise<void> {
+    await this.#synced.lower(id.endOffset)
     await this.#log.truncateFullyAndStartAt(id.endOffset)
     await this.#snapshots.keepOnly(id)
   }

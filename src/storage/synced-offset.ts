@@ -25,6 +25,8 @@ export class SyncedOffset {
   #written: Offset
   #wanted: Offset
   #writing: Promise<void> | undefined
+  /** A slot may still say more than the log has: a disk that refused is asked again before anything is cut. */
+  #isLowering = false
 
   private constructor(disk: Disk, folder: string, offset: Offset, slot: number) {
     this.#disk = disk
@@ -59,12 +61,14 @@ export class SyncedOffset {
 
   /** The log is to be cut: resolves when the disk says so too, which is before anything is appended there. */
   async lower(offset: Offset): Promise<void> {
-    if (offset >= this.#wanted) return
-    this.#wanted = offset
+    if (offset >= this.#wanted && !this.#isLowering) return
+    this.#wanted = Math.min(this.#wanted, offset)
+    this.#isLowering = true
     await this.#write()
     // The other slot still has more.
     this.#written = -1
     await this.keep()
+    this.#isLowering = false
   }
 
   /** As `reached`, and durable. */

@@ -79,6 +79,15 @@ followerTest('what is committed is in the image, in order and once; what is not 
   )
 })
 
+followerTest('a log with a gap is not taken: what lies in it would never come', async rig => {
+  rig.append([rig.topic('a')])
+  await rig.simulation.wait(1000)
+  rig.nextOffset = 5
+  rig.append([rig.topic('f')])
+  await rig.simulation.wait(5000)
+  assert.deepEqual([rig.topics, rig.follower.appliedOffset], [['a'], 1])
+})
+
 followerTest('who waits is told when the broker has acted on the change, not before', async rig => {
   rig.actsMs = 5000
   const { clock } = rig.asking.world

@@ -10,7 +10,7 @@ import { quorumRecordsOf } from '#core/raft/quorum-record.ts'
 import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
-import { batchesOf, checkBatch, checkCrc, lastOffset, leaderEpoch } from '#records/batch.ts'
+import { baseOffset, batchesOf, checkBatch, checkCrc, lastOffset, leaderEpoch } from '#records/batch.ts'
 import type { Clock, Logger } from '#world/world.ts'
 import type { Deadlines } from '../deadlines.ts'
 import type { ControllerLink } from './controller-link.ts'
@@ -224,6 +224,9 @@ export class MetadataFollower {
       if (lastOffset(records, at) >= highWatermark) break
       const wrong = checkBatch(records, at, records.length) ?? checkCrc(records, at)
       if (wrong !== undefined) throw new DecodeError(wrong.message)
+      const first = baseOffset(records, at)
+      // The log has no gaps: what lies in one would never come.
+      if (first > this.#fetchOffset) throw new DecodeError(`offset ${first} where ${this.#fetchOffset} is due`)
       foldBatch(this.#image, records, at, { from: this.#fetchOffset })
       this.#noteQuorum(records, at)
       this.#fetchOffset = lastOffset(records, at) + 1

@@ -158,6 +158,7 @@ export class ActiveController implements SnapshotSource {
     } catch (error) {
       if (!(error instanceof QuorumError)) throw error
       logger.error({}, `this node cannot be the active controller: ${error.message}`)
+      this.#options.quorum().step({ kind: 'unfit' })
       return
     }
     const { nodeId, cluster, configs, sessionTimeoutMs, leaderBalanceIntervalMs } = config

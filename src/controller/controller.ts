@@ -66,7 +66,8 @@ export class Controller {
     this.#history = folded.history
     this.#incarnationId = uuidFromRandom(into => world.random.fill(into))
     this.#snapshots = new SnapshotTaker(log, clock, logger, config)
-    this.#standby = new Standby({ log, clock, logger, changed: () => this.#folded() }, folded)
+    const unreadable = () => this.#quorum.step({ kind: 'unfit' })
+    this.#standby = new Standby({ log, clock, logger, changed: () => this.#folded(), unreadable }, folded)
     const parts = { world, config, logger, log, history: this.#history, standby: this.#standby }
     this.#active = new ActiveController({
       ...parts,

@@ -20,7 +20,7 @@ test('a log that cannot be read is said once a minute, and read as soon as it ca
       return isWell ? Promise.resolve(folded) : Promise.reject(new StorageError('EIO', '/data', 'it fails'))
     },
   } as unknown as MetadataLog
-  const standby = new Standby({ log, clock, logger, changed: () => {} }, folded)
+  const standby = new Standby({ log, clock, logger, changed: () => {}, unreadable: () => {} }, folded)
   standby.lend(5, () => {})
   standby.giveBack(6, 5, 0)
   const pass = async (seconds: number) => {

@@ -24,6 +24,8 @@ export interface StandbyOptions {
   readonly logger: Logger
   /** More is folded than before. */
   readonly changed: () => void
+  /** A term waits for the image, and the disk does not give what it is read from. */
+  readonly unreadable: () => void
 }
 
 /**
@@ -242,6 +244,7 @@ export class Standby {
           { folder: log.folder, reason: error.message },
           'the metadata log could not be read, so this controller falls behind; it tries again. Check the disk',
         )
+        if (this.#waiting.length > 0) this.#options.unreadable()
         await new Promise<void>(resolve => clock.after(RETRY_MS, resolve))
       }
     }

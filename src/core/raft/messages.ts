@@ -160,6 +160,8 @@ export type RaftEvent =
   | { readonly kind: 'unanswered'; readonly request: number; readonly refused: boolean }
   /** A connection to this node broke and dialling it again was refused, with no request under way. */
   | { readonly kind: 'peer-gone'; readonly id: NodeId }
+  /** This node cannot do what the others elected it for, though its log is well: somebody else is to lead. */
+  | { readonly kind: 'unfit' }
   /** The node stops: a leader hands over by EndQuorumEpoch, then `stopped` comes. */
   | { readonly kind: 'stop' }
 

@@ -158,6 +158,9 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
           this.#role.changes.gone(event.call)
         }
         return
+      case 'unfit':
+        this.#unfit(now)
+        return
       case 'stop':
         this.#stop(now)
         return
@@ -244,6 +247,13 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     const { electionTimeoutMs } = this.#replica.timing
     const stopAt = this.#stopping === 'no' ? NEVER : now + electionTimeoutMs
     this.#enter(new Resigned(this.#replica, this.#turns, successors, standAt, stopAt), now)
+  }
+
+  /** Where there is nobody else, or nobody else can win, this node leads again after a while, and may have become fit. */
+  #unfit(now: Millis): void {
+    const { others, timing } = this.#replica
+    if (!(this.#role instanceof Leader) || others.length === 0) return
+    this.#resign(this.#role.successors, now + 2 * timing.electionTimeoutMs, now)
   }
 
   #stop(now: Millis): void {

@@ -4,6 +4,7 @@ import type { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
 import type { FeatureRange } from '#core/metadata/node-image.ts'
+import type { SnapshotId } from '#core/raft/log-view.ts'
 import type { RaftFetch } from '#core/raft/messages.ts'
 import type { ReplicaKey, ReplicaProgress, Voter, VoterEndpoint } from '#core/raft/quorum.ts'
 import type { Caller } from '#network/service.ts'
@@ -24,7 +25,8 @@ import type { QuorumHistory } from './quorum-history.ts'
 import { type FetchedLog, Readers } from './readers.ts'
 import { Registration, registrationOf } from './registration.ts'
 import { controllerService } from './requests/index.ts'
-import { SnapshotTaker } from './snapshot-taker.ts'
+import { SnapshotCheck } from './snapshot-check.ts'
+import { type SnapshotSource, SnapshotTaker } from './snapshot-taker.ts'
 import type { SnapshotFile } from './snapshots.ts'
 import { Standby } from './standby.ts'
 import type { AnswerOf, CommandKind, CommandOf } from './term.ts'
@@ -48,6 +50,12 @@ export class Controller {
   readonly #leaderless: Leaderless
   readonly #readers: Readers
   readonly #snapshots: SnapshotTaker
+  readonly #check: SnapshotCheck
+  /** Of a controller that stands by. */
+  readonly #ofStandby: SnapshotSource = {
+    state: () => this.#standbyState(),
+    whenCommitted: () => Promise.resolve(this.highWatermark),
+  }
   readonly #wakeUp: WakeUp
   readonly #incarnationId: Uuid
   readonly #listener: ControllerListener
@@ -66,6 +74,9 @@ export class Controller {
     this.#history = folded.history
     this.#incarnationId = uuidFromRandom(into => world.random.fill(into))
     this.#snapshots = new SnapshotTaker(log, clock, logger, config)
+    this.#check = new SnapshotCheck(log, clock, logger, () => {
+      this.#snapshots.renew(this.#active.isActive ? this.#active : this.#ofStandby)
+    })
     const unreadable = () => this.#quorum.step({ kind: 'unfit' })
     this.#standby = new Standby({ log, clock, logger, changed: () => this.#folded(), unreadable }, folded)
     const parts = { world, config, logger, log, history: this.#history, standby: this.#standby }
@@ -305,8 +316,12 @@ export class Controller {
     return this.#readers.fetch(fetch, maxBytes, caller)
   }
 
-  findSnapshot(endOffset: number, epoch: number): SnapshotFile | undefined {
-    return this.#log.findSnapshot({ endOffset, epoch })
+  /** One that somebody reads from this position; undefined where it is gone, or damaged and another one is on its way. */
+  findSnapshot(id: SnapshotId, position: number): SnapshotFile | undefined {
+    const found = this.#log.findSnapshot(id)
+    if (found === undefined) return undefined
+    if (position === 0) this.#check.consider(found)
+    return this.#log.isDamaged(found) ? undefined : found
   }
 
   /** Somebody reads a snapshot here. */
@@ -332,6 +347,7 @@ export class Controller {
     this.#standby.stop()
     await this.#listener.close()
     await this.#snapshots.settled()
+    await this.#check.settled()
     try {
       await this.#log.close()
     } catch (error) {
@@ -398,10 +414,7 @@ export class Controller {
   /** The controller that stands by has folded more. */
   #folded(): void {
     if (this.#standby.isLent) return
-    this.#snapshots.consider({
-      state: () => this.#standbyState(),
-      whenCommitted: () => Promise.resolve(this.highWatermark),
-    })
+    this.#snapshots.consider(this.#ofStandby)
     this.#arm()
   }
 

@@ -208,6 +208,15 @@ export class MetadataLog implements LogView {
     return this.#snapshots.find(id)
   }
 
+  /** Whether it was found not to be whole: another one is to be stored in its place. */
+  isDamaged(snapshot: SnapshotFile): boolean {
+    return this.#snapshots.isDamaged(snapshot)
+  }
+
+  isWhole(snapshot: SnapshotFile): Promise<boolean> {
+    return this.#snapshots.isWhole(snapshot)
+  }
+
   endOffsetForEpoch(epoch: Epoch): SnapshotId | undefined {
     const end = this.#log.endOffsetForEpoch(epoch)
     return end === undefined || end.leaderEpoch < 0 ? undefined : { endOffset: end.endOffset, epoch: end.leaderEpoch }

@@ -147,6 +147,44 @@ test('a node that is far behind begins at a snapshot of the leader', async () =>
   })
 })
 
+test('a snapshot that rots on the leader is replaced: who is behind comes up, and so does who reads it first', async () => {
+  for (const seed of [5, 6, 7]) {
+    await simulated(seed, async (rig, simulation) => {
+      rig.addStatic(3, { snapshotBytes: 2000 })
+      await rig.startAll()
+      const active = await rig.active()
+      const client = await brokerOf(simulation, active)
+      await rig.caughtUp()
+      const behind = rig.members.find(({ controller }) => controller !== active)
+      assert.ok(behind !== undefined)
+      rig.crash(behind)
+      for (let index = 0; active.logStartOffset < 50; index++) await client.createTopic(`topic-${index}`)
+      const { disk } = rig.memberOf(active).machine.world
+      const folder = '/data/__cluster_metadata-0'
+      const names = (await disk.list(folder)).map(({ name }) => name).filter(name => name.endsWith('.checkpoint'))
+      // Both, or the last one alone.
+      for (const name of names.toSorted().slice(seed === 7 ? 1 : 0)) {
+        const file = await disk.open(`${folder}/${name}`, { create: false, write: true })
+        // In the header, in the middle, in the last byte of the footer.
+        const at = { 5: 30, 6: (await file.size()) >> 1, 7: (await file.size()) - 1 }[seed] ?? 0
+        const byte = Buffer.alloc(1)
+        await file.read(byte, at)
+        await file.write([Buffer.from([(byte[0] as number) ^ 1])], at)
+        await file.close()
+      }
+      const late = await rig.start(behind)
+      await rig.caughtUp(3000)
+      assert.deepEqual(recordsOf(late), recordsOf(active))
+      await rig.stopAll()
+      const left = await disk.list(folder)
+      assert.ok(left.filter(({ name }) => name.includes('.checkpoint')).length <= 2)
+      await rig.startAll()
+      await rig.caughtUp()
+      await rig.stopAll()
+    })
+  }
+})
+
 test('no snapshot of before is stored while the log begins anew at one of the leader', async () => {
   await simulated(21, async (rig, simulation) => {
     rig.addStatic(3, { snapshotBytes: 20_000, snapshotIntervalMs: 20_000 })

@@ -35,6 +35,8 @@ export class SnapshotTaker {
   #bytesAtLast = 0
   #storing: Promise<void> | undefined
   #isHeld = false
+  /** One that is kept is of no use, however little was written since. */
+  #isWanted = false
   readonly #complaints: Complaints
 
   constructor(log: MetadataLog, clock: Clock, logger: Logger, limits: SnapshotLimits) {
@@ -53,10 +55,17 @@ export class SnapshotTaker {
   /** Takes one if it is time. Asked after every append and when `wakeAt` has come. */
   consider(source: SnapshotSource): void {
     const bytes = this.#log.appendedBytes - this.#bytesAtLast
-    if (bytes <= 0 || this.#storing !== undefined || this.#isHeld) return
+    if ((bytes <= 0 && !this.#isWanted) || this.#storing !== undefined || this.#isHeld) return
     const now = this.#clock.monotonic()
     if (this.#intervalMs > 0) this.#dueAt ??= now + this.#intervalMs
-    if (bytes >= this.#bytesMax || (this.#dueAt !== undefined && this.#dueAt <= now)) this.#take(source)
+    if (this.#isWanted || bytes >= this.#bytesMax || (this.#dueAt !== undefined && this.#dueAt <= now))
+      this.#take(source)
+  }
+
+  /** Takes one as soon as can be. */
+  renew(source: SnapshotSource): void {
+    this.#isWanted = true
+    this.consider(source)
   }
 
   /** What is being stored is stored, or failed. */
@@ -81,6 +90,7 @@ export class SnapshotTaker {
     const state = source.state()
     if (state === undefined || state.image.inTransaction) return
     this.#dueAt = undefined
+    this.#isWanted = false
     this.#bytesAtLast = this.#log.appendedBytes
     // Asked now: whoever is asked later may speak of another term.
     const committed = source.whenCommitted()

@@ -1,5 +1,7 @@
 import type { Epoch, Offset } from '#base/units.ts'
+import { areWholeBatches, isWholeSnapshot } from '#core/metadata/whole-snapshot.ts'
 import type { SnapshotId } from '#core/raft/log-view.ts'
+import { LOG_OVERHEAD, sizeInBytes, wholeBatchSize } from '#records/batch.ts'
 import { offsetName } from '#storage/files.ts'
 import { type Disk, type File, type Logger, WorldError } from '#world/world.ts'
 
@@ -7,6 +9,8 @@ const SUFFIX = '.checkpoint'
 const NAME = /^(\d{20})-(\d{10})\.checkpoint$/
 /** The last one, and the one before it for those who are reading it; the log begins where that one ends. */
 const KEPT = 2
+/** So much of one is in memory while it is checked, unless a batch has more. */
+const CHECK_BYTES = 1024 * 1024
 
 export interface SnapshotFile {
   readonly id: SnapshotId
@@ -42,6 +46,8 @@ export class Snapshots {
   readonly #log: Logger
   /** Oldest first. */
   readonly #files: SnapshotFile[]
+  /** What was found to be damaged while it was kept: it stays until another one has its place. */
+  readonly #damaged = new Set<SnapshotFile>()
 
   private constructor(disk: Disk, folder: string, log: Logger, files: SnapshotFile[]) {
     this.#disk = disk
@@ -74,8 +80,45 @@ export class Snapshots {
     return this.#files[0]?.id
   }
 
+  /** Of those that are whole, as far as is known. */
   get latest(): SnapshotId | undefined {
-    return this.#files.at(-1)?.id
+    return (this.#files.findLast(each => !this.#damaged.has(each)) ?? this.#files.at(-1))?.id
+  }
+
+  /** Whether the disk still has it as it was written. Once it has not, nobody is given it any more. */
+  async isWhole(snapshot: SnapshotFile): Promise<boolean> {
+    if (this.#damaged.has(snapshot)) return false
+    const isWhole = await this.#check(snapshot).catch((error: unknown) => {
+      if (!(error instanceof WorldError)) throw error
+      return false
+    })
+    // One that was deleted meanwhile could not be read to its end.
+    if (isWhole || !this.#files.includes(snapshot)) return true
+    this.#damaged.add(snapshot)
+    return false
+  }
+
+  async #check({ file, size }: SnapshotFile): Promise<boolean> {
+    let last: Buffer = Buffer.alloc(0)
+    let wanted = CHECK_BYTES
+    for (let at = 0; at < size; ) {
+      const bytes = Buffer.allocUnsafe(Math.min(wanted, size - at))
+      if ((await file.read(bytes, at)) !== bytes.length) return false
+      let end = 0
+      let next = wholeBatchSize(bytes, end, bytes.length)
+      for (; next > 0; next = wholeBatchSize(bytes, end, bytes.length)) end += next
+      if (end === 0) {
+        const first = bytes.length < LOG_OVERHEAD ? 0 : sizeInBytes(bytes, 0)
+        if (next < 0 || first <= bytes.length || first > size - at) return false
+        wanted = first
+        continue
+      }
+      wanted = CHECK_BYTES
+      last = bytes.subarray(0, end)
+      if (!areWholeBatches(last)) return false
+      at += end
+    }
+    return isWholeSnapshot(last)
   }
 
   /** It is damaged: whoever asks is told of the one before it, and of the log behind that. */
@@ -97,6 +140,10 @@ export class Snapshots {
 
   find({ endOffset, epoch }: SnapshotId): SnapshotFile | undefined {
     return this.#files.find(({ id }) => id.endOffset === endOffset && id.epoch === epoch)
+  }
+
+  isDamaged(snapshot: SnapshotFile): boolean {
+    return this.#damaged.has(snapshot)
   }
 
   async read({ file, size }: Pick<SnapshotFile, 'file' | 'size'>): Promise<Buffer> {
@@ -125,9 +172,18 @@ export class Snapshots {
     await file.sync()
     await this.#disk.rename(`${path}.part`, path)
     await this.#disk.syncFolder(this.#folder)
-    const known = this.#files.findIndex(each => each.id.endOffset === id.endOffset && each.id.epoch === id.epoch)
-    if (known >= 0) await this.#files.splice(known, 1)[0]?.file.close()
-    this.#files.push({ id, file, size })
+    await this.#take({ id, file, size })
+  }
+
+  /** Its file lies in its place, perhaps over one that was damaged. */
+  async #take(snapshot: SnapshotFile): Promise<void> {
+    const known = this.find(snapshot.id)
+    if (known === undefined) this.#files.push(snapshot)
+    else {
+      this.#files.splice(this.#files.indexOf(known), 1, snapshot)
+      this.#damaged.delete(known)
+      await known.file.close()
+    }
   }
 
   /** Deletes all but one: they lead nowhere, as the log begins there. */
@@ -141,7 +197,8 @@ export class Snapshots {
 
   /** Writes one so that it is there whole or not at all. */
   async write(id: SnapshotId, parts: readonly Uint8Array[]): Promise<void> {
-    if (this.find(id) !== undefined) return
+    const before = this.find(id)
+    if (before !== undefined && !this.#damaged.has(before)) return
     const path = `${this.#folder}/${nameOf(id)}`
     const file = await this.#disk.open(`${path}.part`, { create: true, write: true })
     let size = 0
@@ -156,7 +213,7 @@ export class Snapshots {
       await this.#forgo(path, file)
       throw error
     }
-    this.#files.push({ id, file, size })
+    await this.#take({ id, file, size })
   }
 
   /** It will not be whole. */
@@ -175,12 +232,15 @@ export class Snapshots {
     }
   }
 
-  /** Deletes all but the last ones. */
+  /** Deletes all but the last ones, and what is damaged. */
   async prune(): Promise<void> {
+    if (this.#damaged.size < this.#files.length) for (const each of [...this.#damaged]) await this.discard(each)
     while (this.#files.length > KEPT) await this.#delete(this.#files.shift() as SnapshotFile)
   }
 
-  async #delete({ id, file }: SnapshotFile): Promise<void> {
+  async #delete(snapshot: SnapshotFile): Promise<void> {
+    const { id, file } = snapshot
+    this.#damaged.delete(snapshot)
     await file.close()
     await this.#disk.remove(`${this.#folder}/${nameOf(id)}`)
     this.#log.debug({ folder: this.#folder, snapshot: nameOf(id) }, 'deleted an old snapshot')

@@ -11,7 +11,7 @@ const ELEMENTS_MAX = 100
 
 /**
  * FetchSnapshot (59), versions 0-1. A range of a snapshot's bytes, from its file to the socket (KIP-630).
- * - SNAPSHOT_NOT_FOUND for one that is gone, as for the one that a new cluster begins with (offset 0).
+ * - SNAPSHOT_NOT_FOUND for one that is gone or damaged, as for the one that a new cluster begins with (offset 0).
  * - INVALID_REQUEST for the whole where very many partitions are named.
  * - POSITION_OUT_OF_RANGE outside of its size.
  * - The broker of the same node (its number, no directory) is answered also while another controller leads.
@@ -39,8 +39,7 @@ export function fetchSnapshot(controller: Controller): ServedApi {
             if (!isOwn && currentLeaderEpoch < leaderEpoch) return refuse(ErrorCode.FENCED_LEADER_EPOCH)
             if (!isOwn && currentLeaderEpoch > leaderEpoch) return refuse(ErrorCode.UNKNOWN_LEADER_EPOCH)
             if (!isOwn && leaderId !== controller.nodeId) return refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            const { endOffset, epoch } = snapshotId
-            const snapshot = endOffset === 0 ? undefined : controller.findSnapshot(endOffset, epoch)
+            const snapshot = snapshotId.endOffset === 0 ? undefined : controller.findSnapshot(snapshotId, position)
             if (snapshot === undefined) return refuse(ErrorCode.SNAPSHOT_NOT_FOUND)
             if (position < 0 || position >= snapshot.size) return refuse(ErrorCode.POSITION_OUT_OF_RANGE)
             controller.snapshotRead({ id: request.replicaId, directoryId: replicaDirectoryId })

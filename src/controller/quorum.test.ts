@@ -395,6 +395,56 @@ test('a fixed list becomes records when kraft.version is raised, and survives th
   })
 })
 
+test('features of one request are raised together or not at all, kraft.version among them', async () => {
+  await simulated(8, async (rig, simulation) => {
+    rig.addStatic(3)
+    const silent = rig.members[2]
+    assert.ok(silent !== undefined)
+    await rig.startAll()
+    let active = await rig.active()
+    while (active === silent.controller) {
+      await rig.stop(silent)
+      active = await rig.active()
+      await rig.start(silent)
+    }
+    await rig.until(() => active.image?.controllers.size === 3, 'all have registered')
+    await rig.caughtUp()
+    // A leader hears the directories of those that follow it; of this one it does not.
+    rig.crash(silent)
+    const other = rig.members.find(({ controller }) => controller !== undefined && controller !== active)
+    assert.ok(other !== undefined)
+    await rig.stop(rig.memberOf(active))
+    await rig.start(rig.memberOf(active))
+    active = await rig.active()
+    const client = await Client.connect(simulation.node('client').world, active.address)
+    const elr = 'eligible.leader.replicas.version'
+    const level = () => active.image?.features.get(elr) ?? 0
+    assert.equal(level(), 1)
+    const ask = async (kraftVersion: number, elrLevel: number, validateOnly = false, versionMax = 2) => {
+      const featureUpdates = [
+        { feature: elr, maxVersionLevel: elrLevel, upgradeType: elrLevel === 0 ? 3 : 1 },
+        { feature: 'kraft.version', maxVersionLevel: kraftVersion },
+      ]
+      return await client.channel.ask(API.UpdateFeatures, { featureUpdates, validateOnly }, { versionMax })
+    }
+    for (const validateOnly of [true, false]) {
+      const refused = await ask(1, 0, validateOnly)
+      assert.equal(refused.errorCode, ErrorCode.INVALID_UPDATE_VERSION, `${refused.errorMessage}`)
+      assert.equal((await ask(1, 0, validateOnly, 1)).errorCode, ErrorCode.INVALID_UPDATE_VERSION)
+      assert.equal(level(), 1)
+    }
+    await rig.start(silent)
+    await rig.caughtUp()
+    await simulation.wait(1000)
+    assert.notEqual((await ask(1, 7)).errorCode, 0)
+    assert.equal((await ask(1, 0, true)).errorCode, 0)
+    assert.deepEqual([level(), active.kraftVersion], [1, 0])
+    assert.equal((await ask(1, 0)).errorCode, 0)
+    assert.deepEqual([level(), active.kraftVersion], [0, 1])
+    await rig.stopAll()
+  })
+})
+
 test('requests that only the active controller serves are refused by the others, which name it', async () => {
   await simulated(7, async (rig, simulation) => {
     rig.addStatic(3)

@@ -150,8 +150,11 @@ export type RaftEvent =
       readonly ackWhenCommitted: boolean
     }
   | { readonly kind: 'remove-voter'; readonly call: number; readonly voter: ReplicaKey }
-  /** UpdateFeatures wants kraft.version 1: the static list becomes records, once every voter told its directory. */
-  | { readonly kind: 'record-voters'; readonly call: number }
+  /**
+   * UpdateFeatures wants kraft.version 1: the static list becomes records, once every voter told its directory. With
+   * `validateOnly` it asks whether that could be done now.
+   */
+  | { readonly kind: 'record-voters'; readonly call: number; readonly validateOnly?: boolean }
   /** Who made this call does not wait for it any more. */
   | { readonly kind: 'call-gone'; readonly call: number }
   // -- what became of what this node asked

@@ -401,7 +401,7 @@ export class Raft implements Machine<RaftEvent, RaftEffect> {
     else if (event.kind === 'add-voter')
       role.changes.add(call, event.voter, event.timeoutMs, event.ackWhenCommitted, now)
     else if (event.kind === 'remove-voter') role.changes.remove(call, event.voter, now)
-    else role.changes.record(call, now)
+    else role.changes.record(call, event.validateOnly ?? false, now)
   }
 
   #updateVoter({ epoch, voter }: Call<'update-voter'>): number {

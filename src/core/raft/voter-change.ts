@@ -139,7 +139,7 @@ export class VoterChange {
     return ErrorCode.NONE
   }
 
-  record(call: number, now: Millis): void {
+  record(call: number, validateOnly: boolean, now: Millis): void {
     if (areRecorded(this.#replica.voters)) {
       this.#replica.answer(call, { kind: 'record-voters', answer: answers.done })
       return
@@ -149,7 +149,7 @@ export class VoterChange {
       recorded === undefined
         ? { errorCode: ErrorCode.INVALID_UPDATE_VERSION, message: 'not every voter told its directory yet' }
         : this.refusal(false)
-    if (refused !== undefined || recorded === undefined) {
+    if (refused !== undefined || recorded === undefined || validateOnly) {
       this.#replica.answer(call, { kind: 'record-voters', answer: refused ?? answers.done })
       return
     }

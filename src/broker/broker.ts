@@ -284,7 +284,8 @@ export class Broker {
     await this.#lifecycle.start()
     await this.#moveStrays()
     this.#started.resolve()
-    this.#schedule(config.broker.number('log.retention.check.interval.ms'), () => this.partitions.retain())
+    // Not waited for, as a disk may hang.
+    this.#schedule(config.broker.number('log.retention.check.interval.ms'), () => void this.partitions.retain())
     this.#schedule(config.broker.number('producer.id.expiration.check.interval.ms'), () => {
       this.partitions.expireProducers(world.clock.now() - this.#configs.number('producer.id.expiration.ms'))
     })
@@ -322,9 +323,9 @@ export class Broker {
     )
   }
 
-  #schedule(everyMs: Millis, run: () => Promise<void> | void): void {
-    this.deadlines.after(everyMs, async () => {
-      await run()
+  #schedule(everyMs: Millis, run: () => void): void {
+    this.deadlines.after(everyMs, () => {
+      run()
       if (!this.#stopped) this.#schedule(everyMs, run)
     })
   }

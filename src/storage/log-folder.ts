@@ -65,6 +65,7 @@ export class LogFolder {
   readonly #startOffsets: LogOffsets
   readonly #highWatermarks: LogOffsets
   readonly complaints: Complaints
+  #checkpointing: Promise<void> = Promise.resolve()
 
   private constructor(
     world: LogFolderWorld,
@@ -272,8 +273,14 @@ export class LogFolder {
     for (const offsets of this.#offsets) await offsets.clear(name)
   }
 
-  /** Writes down what changed, so that the next start is short even without a clean stop. */
-  async checkpoint(): Promise<void> {
+  /** Writes down what changed, so that the next start is short even without a clean stop. One after another. */
+  checkpoint(): Promise<void> {
+    const checkpoint = this.#checkpointing.then(() => this.#checkpoint())
+    this.#checkpointing = checkpoint
+    return checkpoint
+  }
+
+  async #checkpoint(): Promise<void> {
     if (!this.online || this.watch.failure !== undefined) return
     const changed = [...this.logs.values()].filter(({ log }) => log.hasUnsaved && log.failure === undefined)
     const syncs = new GroupedSyncs(this.#world.disk)
@@ -320,6 +327,7 @@ export class LogFolder {
     // Logs that were not opened since an unclean stop still have to be checked; one that is being opened is closed by nobody.
     const isChecked = [...this.found].every(name => this.wasClosed(name))
     this.watch.stop()
+    await this.#checkpointing
     let clean = this.online
     const syncs = new GroupedSyncs(this.#world.disk)
     await inParallel([...this.logs.values()], CLOSE_AT_ONCE, async ({ log }) => {

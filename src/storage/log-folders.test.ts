@@ -347,3 +347,20 @@ test('a log that is still being opened when the folders close was not checked in
   await closed
   assert.equal(disk.contentOf('/a/.kafka_cleanshutdown'), undefined)
 })
+
+test('a disk that hangs while it is written down what it holds keeps no other from it', async () => {
+  const disk = new MemoryDisk()
+  const options = folderOptions(disk)
+  const clock = options.clock as ManualClock
+  const folders = await LogFolders.open(options)
+  const opened = [await openPartition(folders, 0), await openPartition(folders, 1)] as const
+  const rename = disk.rename.bind(disk)
+  disk.rename = (from, to) => (from.startsWith('/a/') ? new Promise(() => {}) : rename(from, to))
+  for (const round of [1, 2]) {
+    for (const one of opened) void appendTo(one, plainBatch(one.log.nextOffset, 1, 10, T0))
+    await opened[1].log.flush()
+    clock.advance(60_000)
+    for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+    assert.equal(String(disk.contentOf('/b/recovery-point-offset-checkpoint')), `0\n1\ntopic 1 ${round}\n`)
+  }
+})

@@ -28,8 +28,8 @@ export class LogFolders {
   /** Paths of folders that could not be opened at the start. */
   readonly #failed: readonly string[]
   readonly #cache: SegmentCache
-  #checkpointTimer: Timer | undefined
-  #checkpointing: Promise<void> | undefined
+  /** One for each folder: a disk that hangs holds up no other. */
+  readonly #checkpointTimers = new Map<LogFolder, Timer>()
   readonly #leaving: LeavingPartitions
   readonly #opener: LogOpener
   #closed = false
@@ -50,7 +50,7 @@ export class LogFolders {
         this.#hangChanged()
       }
     }
-    this.#planCheckpoint()
+    for (const folder of folders) this.#planCheckpoint(folder)
   }
 
   /**
@@ -202,17 +202,19 @@ export class LogFolders {
     return this.#leaving.leave(home, log)
   }
 
-  #planCheckpoint(): void {
-    this.#checkpointTimer = this.#options.clock.after(this.#options.checkpointEveryMs ?? CHECKPOINT_EVERY_MS, () => {
-      this.#checkpointing = this.checkpoint().finally(() => {
-        if (!this.#closed) this.#planCheckpoint()
+  #planCheckpoint(folder: LogFolder): void {
+    const { clock, checkpointEveryMs = CHECKPOINT_EVERY_MS } = this.#options
+    const timer = clock.after(checkpointEveryMs, () => {
+      void folder.checkpoint().finally(() => {
+        if (!this.#closed) this.#planCheckpoint(folder)
       })
     })
+    this.#checkpointTimers.set(folder, timer)
   }
 
   /** Writes indexes, snapshots and offset checkpoints of all that changed. */
   async checkpoint(): Promise<void> {
-    for (const folder of this.#folders) await folder.checkpoint()
+    await Promise.all(this.#folders.map(folder => folder.checkpoint()))
   }
 
   /**
@@ -240,8 +242,7 @@ export class LogFolders {
   async #close(closeOne: (folder: LogFolder) => Promise<void>): Promise<void> {
     this.#closed = true
     this.#opener.close()
-    this.#checkpointTimer?.cancel()
-    await this.#checkpointing
+    for (const timer of this.#checkpointTimers.values()) timer.cancel()
     await this.#leaving.close()
     await Promise.all(this.#folders.map(closeOne))
     this.#cache.close()

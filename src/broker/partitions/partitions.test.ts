@@ -8,7 +8,7 @@ import { MetadataImage } from '#core/metadata/image.ts'
 import { type MetadataRecord, metadataRecord } from '#core/metadata/record.ts'
 import { LogFolders } from '#storage/log-folders.ts'
 import { MemoryDisk } from '#storage/testing/memory-disk.ts'
-import { LinesLogger, ManualClock } from '#storage/testing/rig.ts'
+import { LinesLogger, ManualClock, plainBatch } from '#storage/testing/rig.ts'
 import type { World } from '#world/world.ts'
 import { Deadlines } from '../deadlines.ts'
 import type { ControllerLink } from '../metadata/controller-link.ts'
@@ -22,12 +22,12 @@ const config = (name: string, value: string) =>
   metadataRecord('Config', 1, { resourceType: CONFIG_RESOURCE.TOPIC, resourceName: 'topic', name, value })
 
 /** The partitions of broker 1, and the metadata that they follow. */
-async function broker() {
+async function broker(paths = ['/data']) {
   const disk = new MemoryDisk()
   const clock = new ManualClock()
   const log = new LinesLogger()
   const random = new SeededRandom(1)
-  const folders = await LogFolders.open({ disk, clock, log, random, paths: ['/data'], nodeId: 1 })
+  const folders = await LogFolders.open({ disk, clock, log, random, paths, nodeId: 1 })
   const image = new MetadataImage({ deltas: true })
   const configs = new BrokerConfigs()
   const partitions = new Partitions({
@@ -58,7 +58,7 @@ async function broker() {
     metadataRecord('Partition', 1, { ...place, partitionEpoch: 0 }),
   ]
   const find = () => partitions.find('topic', undefined, 0)
-  return { disk, clock, image, change, made, find }
+  return { disk, clock, image, partitions, change, made, find }
 }
 
 test('a log that is being opened when settings of its topic change has them when it is open', async () => {
@@ -116,4 +116,28 @@ test('a partition that could not be opened and is to be elsewhere is no failing 
     metadataRecord('PartitionChange', 1, { topicId: TOPIC, partitionId: 0, leader: 2, isr: [2], replicas: [2] }),
   )
   assert.equal(find(), 'NOT_LEADER_OR_FOLLOWER')
+})
+
+test('a disk that hangs while retention goes over it holds up that of no other', async () => {
+  const { disk, clock, image, partitions, change, made } = await broker(['/a', '/b'])
+  const place = { topicId: TOPIC, replicas: [1], isr: [1], leader: 1, leaderEpoch: 0, partitionEpoch: 0 }
+  await change(...made, metadataRecord('Partition', 1, { ...place, partitionId: 1 }))
+  const [first, second] = [...partitions.all()]
+  assert.ok(first !== undefined && second !== undefined)
+  assert.deepEqual([first.log.folder, second.log.folder], ['/a/topic-0', '/b/topic-1'])
+  await change(config('retention.ms', '1000'))
+  assert.equal(image.config(CONFIG_RESOURCE.TOPIC, 'topic').get('retention.ms'), '1000')
+  const rename = disk.rename.bind(disk)
+  disk.rename = (from, to) => (from.startsWith('/a/') ? new Promise(() => {}) : rename(from, to))
+  for (const round of [1, 2]) {
+    for (const partition of [first, second]) {
+      const batch = plainBatch(0, 1, 10, clock.now())
+      partition.produce(batch, 0, batch.length, 0, { settle: () => {} })
+    }
+    for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+    clock.advance(60_000)
+    void partitions.retain()
+    for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+    assert.equal(second.log.startOffset, round)
+  }
 })

@@ -76,6 +76,8 @@ export class Partitions {
   readonly #fetchers: ReplicaFetchers
   readonly #openings: Openings
   readonly throttle: ReplicationThrottle
+  /** Folders that retention goes over. */
+  readonly #retaining = new Set<string>()
   #stopped = false
   /** Set once the image knows of this life; resolves when all that it wants here at that time is open. */
   #begun: Promise<void> | undefined
@@ -294,9 +296,15 @@ export class Partitions {
     }
   }
 
-  /** Deletes what is too old or too much, in every log. */
+  /** Deletes what is too old or too much, in every log. A disk that hangs holds up no other. */
   async retain(): Promise<void> {
-    for (const partition of [...this.all()]) {
+    const paths = this.#options.folders.folders.map(({ path }) => path)
+    await Promise.all(paths.filter(path => !this.#retaining.has(path)).map(path => this.#retainIn(path)))
+  }
+
+  async #retainIn(path: string): Promise<void> {
+    this.#retaining.add(path)
+    for (const partition of [...this.inFolder(path)]) {
       if (partition.gone || partition.log.failure instanceof HungDiskError) continue
       const before = partition.log.startOffset
       try {
@@ -306,6 +314,7 @@ export class Partitions {
       }
       if (partition.log.startOffset !== before) partition.startMoved()
     }
+    this.#retaining.delete(path)
   }
 
   /** What DeleteRecords took stays away, whatever happens to the process. Rejects with a StorageError when it may not. */

@@ -119,4 +119,29 @@ describe('the network of the simulation', () => {
       })(),
     )
   })
+
+  test('who is walled in dials others and is dialled by nobody, until the wall is gone', async () => {
+    const simulation = new Simulation(9)
+    await simulation.run(
+      (async () => {
+        const { client, server, atClient, atServer } = await connected(simulation)
+        const [a, b] = [simulation.node('a'), simulation.node('b')]
+        simulation.network.wall(a)
+        client.write([Buffer.from('in')])
+        server.write([Buffer.from('out')])
+        await assert.rejects(b.world.network.connect({ host: 'a', port: 9092 }, 500), { code: 'ETIMEDOUT' })
+        const atB = new Collector()
+        await b.world.network.listen({ host: '', port: 9093 }, socket => socket.attach(atB))
+        const dialled = await a.world.network.connect({ host: 'b', port: 9093 }, 1000)
+        dialled.attach(new Collector())
+        dialled.write([Buffer.from('from a')])
+        await simulation.wait(1000)
+        assert.equal(atB.bytes.toString(), 'from a')
+        assert.equal(atServer.bytes.length + atClient.bytes.length, 0)
+        simulation.network.unwall(a)
+        await simulation.wait(1000)
+        assert.deepEqual([atServer.bytes.toString(), atClient.bytes.toString()], ['in', 'out'])
+      })(),
+    )
+  })
 })

@@ -36,8 +36,8 @@ interface Accepting {
 
 /**
  * A network that may: delay, one direction more than others, and so reorder what goes over different connections, never within one; split what was
- * written at any byte; be slow; fill up; cut one direction between two hosts or both, for a while; break connections, with
- * or without what was under way. A process that dies breaks its connections, a machine that loses power falls silent.
+ * written at any byte; be slow; fill up; cut one direction between two hosts or both, or wall one in so
+ * that nobody can dial it, for a while; break connections, with or without what was under way. A process that dies breaks its connections, a machine that loses power falls silent.
  * It never changes a byte, never delivers twice, never invents a connection.
  */
 export class FakeNetwork {
@@ -46,6 +46,7 @@ export class FakeNetwork {
   readonly simulation: Simulation
   readonly #listening = new Map<string, Accepting>()
   readonly #cut = new Set<string>()
+  readonly #walled = new Set<FakeNode>()
   readonly #slow = new Map<string, Micros>()
   readonly #sockets = new Set<FakeSocket>()
   #connections = 0
@@ -81,6 +82,24 @@ export class FakeNetwork {
 
   isCut(from: FakeNode, to: FakeNode): boolean {
     return this.#cut.size > 0 && this.#cut.has(`${from.host} ${to.host}`)
+  }
+
+  /** No connection that others have dialled to `node`, or dial, carries anything any more; those that it dials do. */
+  wall(node: FakeNode): void {
+    node.trace('wall', 0)
+    this.#walled.add(node)
+  }
+
+  unwall(node: FakeNode): void {
+    if (!this.#walled.delete(node)) return
+    node.trace('unwall', 0)
+    for (const socket of this.#sockets) if (socket.dialled === node) socket.pump()
+  }
+
+  /** Nothing that is sent by this end arrives. */
+  isStuck(socket: FakeSocket): boolean {
+    const { node, peer, dialled } = socket
+    return this.isCut(node, peer.node) || (this.#walled.size > 0 && node !== peer.node && this.#walled.has(dialled))
   }
 
   /** What `from` sends to `to` takes so much longer; 0 heals. */
@@ -165,6 +184,7 @@ export class FakeNetwork {
       }
       this.simulation.schedule.after(this.latencyUs(from, to), () => {
         if (this.isCut(from, to) || this.isCut(to, from) || !to.powered) return
+        if (from !== to && this.#walled.has(to)) return
         const accepting = this.#listening.get(`${to.host}:${port}`)
         from.after(this.latencyUs(to, from), () => {
           if (over) return
@@ -182,8 +202,8 @@ export class FakeNetwork {
           const id = ++this.#connections
           const here = { host: from.host, port: this.#ports++ }
           const there = { host: to === from ? host : to.host, port }
-          const dialled = new FakeSocket(this, from, id, here, there)
-          const accepted = new FakeSocket(this, to, id, there, here)
+          const dialled = new FakeSocket(this, from, to, id, here, there)
+          const accepted = new FakeSocket(this, to, to, id, there, here)
           dialled.join(accepted)
           this.#sockets.add(dialled)
           this.#sockets.add(accepted)

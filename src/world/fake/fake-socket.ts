@@ -19,6 +19,8 @@ type Queued = Uint8Array | Range
 /** One end of a connection on the {@link FakeNetwork}. */
 export class FakeSocket implements Socket {
   readonly node: FakeNode
+  /** Of the two machines the one that took the connection. */
+  readonly dialled: FakeNode
   readonly local: Address
   readonly remote: Address
   readonly #network: FakeNetwork
@@ -43,9 +45,10 @@ export class FakeSocket implements Socket {
   #owesDrained = false
   #givesUp = false
 
-  constructor(network: FakeNetwork, node: FakeNode, id: number, local: Address, remote: Address) {
+  constructor(network: FakeNetwork, node: FakeNode, dialled: FakeNode, id: number, local: Address, remote: Address) {
     this.#network = network
     this.node = node
+    this.dialled = dialled
     this.#id = id
     this.local = local
     this.remote = remote
@@ -143,7 +146,7 @@ export class FakeSocket implements Socket {
         }
         return
       }
-      if (this.#network.isCut(this.node, this.peer.node) || this.peer.#dead) {
+      if (this.#network.isStuck(this) || this.peer.#dead) {
         this.#giveUpLater()
         return
       }
@@ -228,7 +231,7 @@ export class FakeSocket implements Socket {
     schedule.after(this.#lastArrival - schedule.now, () => {
       // Cut while under way: the system sends it again until it arrives or someone gives up. What comes behind it waits,
       // though the way be free again: within a connection nothing overtakes.
-      if (this.#held.length > 0 || this.#network.isCut(this.node, this.peer.node)) this.#retry(run)
+      if (this.#held.length > 0 || this.#network.isStuck(this)) this.#retry(run)
       else run()
     })
   }
@@ -238,7 +241,7 @@ export class FakeSocket implements Socket {
     this.#held.push(run)
     if (this.#held.length > 1) return
     const again = (): void => {
-      if (this.#network.isCut(this.node, this.peer.node)) {
+      if (this.#network.isStuck(this)) {
         if (this.peer.#closed) this.#held.length = 0
         else this.#network.simulation.schedule.after(200_000, again)
       } else {
@@ -256,7 +259,7 @@ export class FakeSocket implements Socket {
     const { giveUpUs } = this.#network
     this.node.after(giveUpUs, () => {
       this.#givesUp = false
-      const stuck = this.#network.isCut(this.node, this.peer.node) || this.peer.#dead
+      const stuck = this.#network.isStuck(this) || this.peer.#dead
       if (stuck && !this.#closed && (this.#queue.length > 0 || this.#unread > 0)) this.#fail('ETIMEDOUT')
     })
   }

@@ -15,6 +15,9 @@ export interface Machine {
   /** What it sends to them is lost, what they send arrives. */
   mute(others: readonly Machine[]): void
   unmute(others: readonly Machine[]): void
+  /** Nobody else gets through to it who dials it, while it dials others; undefined where that cannot be made. */
+  wall?(): void
+  unwall?(): void
   /** All space of its disk is taken. */
   fill(): void
   drain(): void

@@ -25,7 +25,7 @@ interface Scene {
 export interface Fault {
   /** Whether the victim is the active controller. */
   readonly ofController?: boolean
-  /** Real machines have one clock. */
+  /** Real machines have one clock, and no firewall. */
   readonly simulatedOnly?: boolean
   /** For how long it lasts, in milliseconds: longer than a session, an election and what clients wait add up to. */
   readonly ms: number
@@ -66,6 +66,12 @@ const dumb: Kind = {
   begin: ({ victim, others }) => victim.mute(others),
   end: ({ victim, others }) => victim.unmute(others),
 }
+const walled: Kind = {
+  ms: 40_000,
+  simulatedOnly: true,
+  begin: ({ victim }) => victim.wall?.(),
+  end: ({ victim }) => victim.unwall?.(),
+}
 const full: Kind = { ms: 40_000, begin: ({ victim }) => victim.fill(), end: ({ victim }) => victim.drain() }
 const hung: Kind = { ms: 25_000, begin: ({ victim }) => victim.hang(), end: ({ victim }) => victim.unhang() }
 const broken: Kind = {
@@ -104,6 +110,8 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
   'the machine of the active controller cut off': { ...cutOff, ofController: true },
   'a machine that the other nodes do not reach, while it reaches them': deaf,
   'a machine that does not reach the other nodes, while they reach it': dumb,
+  'a machine that nobody can dial, while it dials others': walled,
+  'the machine of the active controller that nobody can dial': { ...walled, ofController: true },
   'a disk full': full,
   'a disk full at the active controller': { ...full, ofController: true },
   'a disk that fails': broken,

@@ -93,6 +93,14 @@ class SimulatedMachine implements Machine {
     for (const { node } of others) this.#simulation.network.heal(this.node, node)
   }
 
+  wall(): void {
+    this.#simulation.network.wall(this.node)
+  }
+
+  unwall(): void {
+    this.#simulation.network.unwall(this.node)
+  }
+
   fill(): void {
     this.node.disk.faults.capacity = this.node.disk.usedBytes
   }

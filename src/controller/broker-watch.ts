@@ -5,6 +5,7 @@ import { Channel, ChannelError, type ChannelErrorCode } from '#network/channel.t
 import type { Caller } from '#network/service.ts'
 import { inParallel } from '#storage/files.ts'
 import type { Address, Logger, Timer, World } from '#world/world.ts'
+import { addressOf } from './broker-address.ts'
 
 const DIAL_MS_MAX: Millis = 1000
 /** Between one look at a silent broker and the next, and from then on until its session ends. */
@@ -137,9 +138,7 @@ export class BrokerWatch {
   }
 
   #addressOf({ endPoints }: BrokerImage): Address | undefined {
-    const { interBrokerListener } = this.#options
-    const found = endPoints.find(({ name }) => name === interBrokerListener) ?? endPoints[0]
-    return found === undefined ? undefined : { host: found.host, port: found.port }
+    return addressOf(endPoints, this.#options.interBrokerListener)
   }
 
   async #dial(address: Address): Promise<'taken' | ChannelErrorCode> {

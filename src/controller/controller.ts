@@ -22,6 +22,7 @@ import type { MetadataLog, SnapshotState } from './metadata-log.ts'
 import { type AnswerTo, type AskedKind, type Question, Quorum } from './quorum.ts'
 import { refuseLater } from './quorum-error.ts'
 import type { QuorumHistory } from './quorum-history.ts'
+import { ReachWatch } from './reach-watch.ts'
 import { type FetchedLog, Readers } from './readers.ts'
 import { Registration, registrationOf } from './registration.ts'
 import { controllerService } from './requests/index.ts'
@@ -46,6 +47,7 @@ export class Controller {
   readonly #quorum: Quorum
   readonly #active: ActiveController
   readonly #watch: BrokerWatch
+  readonly #reach: ReachWatch
   readonly #registration: Registration
   readonly #leaderless: Leaderless
   readonly #readers: Readers
@@ -105,7 +107,7 @@ export class Controller {
           this.#readers.changed()
         },
         resign: () => {
-          this.#watch.end()
+          this.#endWatches()
           this.#active.resign()
           this.#leaderless.lost()
         },
@@ -128,14 +130,24 @@ export class Controller {
       },
     })
     this.#readers = new Readers(config.nodeId, log, this.#quorum, clock)
-    this.#watch = new BrokerWatch({
+    const watching = {
       world,
       nodeId: config.nodeId,
       logger,
       image: () => this.#active.image,
       interBrokerListener: config.interBrokerListener,
+    }
+    this.#watch = new BrokerWatch({
+      ...watching,
       died: (brokerId, brokerEpoch) => {
         this.submit<'broker-died'>({ kind: 'broker-died', brokerId, brokerEpoch }).catch(() => {})
+      },
+    })
+    this.#reach = new ReachWatch({
+      ...watching,
+      changed: (brokerId, brokerEpoch, isReached) => {
+        const command = { kind: 'broker-reached', brokerId, brokerEpoch, isReached } as const
+        this.submit<'broker-reached'>(command).catch(() => {})
       },
     })
     this.#registration = new Registration({
@@ -342,7 +354,7 @@ export class Controller {
     // Only now: handing over leaves nobody who leads.
     this.#leaderless.stop()
     this.#wakeUp.stop()
-    this.#watch.end()
+    this.#endWatches()
     this.#active.resign()
     this.#standby.stop()
     await this.#listener.close()
@@ -393,8 +405,14 @@ export class Controller {
   /** Commands are taken from now on. */
   #begun(): void {
     this.#watch.begin()
+    this.#reach.begin()
     this.#settle()
     this.#arm()
+  }
+
+  #endWatches(): void {
+    this.#watch.end()
+    this.#reach.end()
   }
 
   #registrationRequest(): ControllerRegistrationRequest {

@@ -22,7 +22,7 @@ export function assignmentProblem(
   return undefined
 }
 
-/** A partition as it begins: led by the first of its replicas that is alive. */
+/** A partition as it begins: led by the first of its replicas that is alive and can be dialled. */
 export function newPartition(state: ControllerState, replicas: readonly NodeId[]): PartitionImage {
   const isr = replicas.filter(id => state.isActive(id))
   return {
@@ -33,7 +33,7 @@ export function newPartition(state: ControllerState, replicas: readonly NodeId[]
     addingReplicas: [],
     eligibleLeaderReplicas: [],
     lastKnownElr: [],
-    leader: isr[0] ?? NO_LEADER,
+    leader: isr.find(id => state.liveness.isReached(id)) ?? isr[0] ?? NO_LEADER,
     leaderRecoveryState: LEADER_RECOVERED,
     leaderEpoch: 0,
     partitionEpoch: 0,

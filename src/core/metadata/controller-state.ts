@@ -165,6 +165,7 @@ export class ControllerState {
       minIsr: this.#rulesOf(topic).minIsr,
       election: this.uncleanElectionAllowed(topic) ? 'unclean' : 'online',
       mayLead: id => mayLead(id) && this.directoryIsOnline(this.image.broker(id), directoryOf(partition, id)),
+      isReached: id => this.liveness.isReached(id),
       directoryOf: id => this.directoryFor(id),
     }
   }

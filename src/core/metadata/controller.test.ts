@@ -57,6 +57,13 @@ class Script {
         const brokerEpoch = this.harness.epochOf(brokerId)
         return this.#records(this.harness.do({ kind: 'broker-died', brokerId, brokerEpoch }).records)
       }
+      case 'unreachable':
+      case 'reachable': {
+        const brokerId = Number(words[0])
+        const isReached = kind === 'reachable'
+        const brokerEpoch = this.harness.epochOf(brokerId)
+        return this.#records(this.harness.do({ kind: 'broker-reached', brokerId, brokerEpoch, isReached }).records)
+      }
       case 'fail-over':
         return this.#records(this.harness.failOver().records)
       case 'show':

@@ -23,7 +23,7 @@ import type { Decision, ReplicatedMachine } from '../machine.ts'
 import { brokerHeartbeat, fenceBrokers, registerBroker, staleBrokers, unregisterBroker } from './brokers.ts'
 import { alterConfigs, incrementalAlterConfigs } from './configs.ts'
 import { type ControllerOptions, ControllerState } from './controller-state.ts'
-import { electLeaders, leaderlessElections, preferredElections } from './elections.ts'
+import { electionsAwayFrom, electLeaders, leaderlessElections, preferredElections } from './elections.ts'
 import { bootstrapRecords, ELR, updateFeatures } from './features.ts'
 import { MetadataImage } from './image.ts'
 import { Liveness } from './liveness.ts'
@@ -123,8 +123,19 @@ export type ControllerCommand =
   | { readonly kind: 'tick' }
   /** A broker is known to be dead, before its session ends: its connection broke and another was refused. */
   | { readonly kind: 'broker-died'; readonly brokerId: NodeId; readonly brokerEpoch: Offset }
+  /** A broker that lives cannot be dialled any more, or can again. */
+  | {
+      readonly kind: 'broker-reached'
+      readonly brokerId: NodeId
+      readonly brokerEpoch: Offset
+      readonly isReached: boolean
+    }
 
-export type ControllerAnswer = AnswerOf<Apis> | { readonly kind: 'activate' | 'tick' | 'broker-died' }
+type CommandAs<Kind extends ControllerCommand['kind']> = Extract<ControllerCommand, { readonly kind: Kind }>
+
+export type ControllerAnswer =
+  | AnswerOf<Apis>
+  | { readonly kind: 'activate' | 'tick' | 'broker-died' | 'broker-reached' }
 
 /**
  * The controller: decides what is written to the metadata log, whose fold it is. It lives for one term as the active
@@ -178,6 +189,8 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
         const same = broker !== undefined && broker.epoch === command.brokerEpoch && !broker.fenced
         return { entries: same ? fenceBrokers(state, [broker]) : [], answer: { kind } }
       }
+      case 'broker-reached':
+        return { entries: this.#reached(state, command), answer: { kind } }
       case 'register-broker': {
         const { records, response } = registerBroker(state, command.request, command.nextOffset, now)
         return { entries: records, answer: { kind, response } }
@@ -281,6 +294,16 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
     // The rest at once, when these are applied.
     if (records.length < BALANCING_ELECTIONS_MAX) this.#scheduleBalancing(now)
     return records
+  }
+
+  #reached(
+    state: ControllerState,
+    { brokerId, brokerEpoch, isReached }: CommandAs<'broker-reached'>,
+  ): MetadataRecord[] {
+    if (state.brokerEpochError(brokerId, brokerEpoch) !== ErrorCode.NONE) return []
+    this.#liveness.reached(brokerId, isReached)
+    // What it led before comes back when leaders are balanced.
+    return isReached ? [] : electionsAwayFrom(state, brokerId)
   }
 
   #scheduleBalancing(now: Millis): void {

@@ -80,6 +80,19 @@ export function preferredElections(state: ControllerState, recordsMax: number): 
   return records
 }
 
+/** Others lead what this broker does, where they can: nobody dials it any more. */
+export function electionsAwayFrom(state: ControllerState, brokerId: NodeId): MetadataRecord[] {
+  const records: MetadataRecord[] = []
+  for (const topic of state.image.topics.values()) {
+    for (const [index, partition] of topic.partitions.entries()) {
+      if (partition.leader !== brokerId) continue
+      const change = partitionChange(state.target(topic, index, partition))
+      if (change !== undefined) records.push(change)
+    }
+  }
+  return records
+}
+
 /** Tries again for partitions without a leader: their topic may allow an unclean election by now. */
 export function leaderlessElections(state: ControllerState): MetadataRecord[] {
   const records: MetadataRecord[] = []

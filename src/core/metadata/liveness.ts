@@ -8,7 +8,11 @@ interface Session {
   presumed: boolean
   /** Where its shutdown was written: it may go once the others know. -1 unless it is shutting down. */
   shutdownOffset: Offset
+  /** Others can dial it, as far as this controller sees. */
+  reached: boolean
 }
+
+const NEW_SESSION = { metadataOffset: -1, presumed: false, shutdownOffset: -1, reached: true } as const
 
 /**
  * Who was heard of, and when. Soft state: it is lost with leadership, and a new active controller gives every broker a
@@ -25,7 +29,7 @@ export class Liveness {
   heard(id: NodeId, metadataOffset: Offset, now: Millis): void {
     const session = this.#sessions.get(id)
     if (session === undefined) {
-      this.#sessions.set(id, { lastContactMs: now, metadataOffset, presumed: false, shutdownOffset: -1 })
+      this.#sessions.set(id, { ...NEW_SESSION, lastContactMs: now, metadataOffset })
     } else {
       session.lastContactMs = now
       session.metadataOffset = metadataOffset
@@ -35,7 +39,7 @@ export class Liveness {
 
   /** At the beginning of a term: the controller before may have heard from it a moment ago. */
   presume(id: NodeId, now: Millis): void {
-    this.#sessions.set(id, { lastContactMs: now, metadataOffset: -1, presumed: true, shutdownOffset: -1 })
+    this.#sessions.set(id, { ...NEW_SESSION, lastContactMs: now, presumed: true })
   }
 
   isPresumed(id: NodeId): boolean {
@@ -49,6 +53,17 @@ export class Liveness {
   shuttingDown(id: NodeId, offset: Offset): void {
     const session = this.#sessions.get(id)
     if (session !== undefined) session.shutdownOffset = offset
+  }
+
+  /** Whether it could be dialled when that was tried last. */
+  reached(id: NodeId, isReached: boolean): void {
+    const session = this.#sessions.get(id)
+    if (session !== undefined) session.reached = isReached
+  }
+
+  /** Who was never dialled counts as one who can be. */
+  isReached(id: NodeId): boolean {
+    return this.#sessions.get(id)?.reached ?? true
   }
 
   isLive(id: NodeId, now: Millis): boolean {

@@ -25,6 +25,8 @@ export interface PartitionTarget {
   readonly election: 'online' | 'preferred' | 'unclean'
   /** Alive, and its directory too. */
   readonly mayLead: (id: NodeId) => boolean
+  /** Others can dial it: who cannot be dialled leads only where nobody else may. */
+  readonly isReached: (id: NodeId) => boolean
   /** Where a replica that is new on a broker goes. */
   readonly directoryOf: (id: NodeId) => Uuid
   readonly isr?: readonly NodeId[]
@@ -145,15 +147,18 @@ function elect(
   isr: readonly NodeId[],
   elr: readonly NodeId[],
 ): Election {
-  const { partition, mayLead, election } = target
+  const { partition, mayLead, isReached, election } = target
   const isValid = (id: NodeId) => (isr.includes(id) || (isr.length === 0 && elr.includes(id))) && mayLead(id)
+  const isGood = (id: NodeId) => isReached(id) && isValid(id)
   const preferred = replicas[0]
-  if (election === 'preferred' && preferred !== undefined && isValid(preferred)) {
+  if (election === 'preferred' && preferred !== undefined && isGood(preferred)) {
     return { leader: preferred, unclean: false }
   }
-  if (isValid(partition.leader)) return { leader: partition.leader, unclean: false }
-  const online = replicas.find(isValid)
-  if (online !== undefined) return { leader: online, unclean: false }
+  for (const suits of [isGood, isValid]) {
+    if (suits(partition.leader)) return { leader: partition.leader, unclean: false }
+    const online = replicas.find(suits)
+    if (online !== undefined) return { leader: online, unclean: false }
+  }
   // Everybody who could lead came back without its tail. The last leader alone had all of it once: nobody has more.
   const [last, ...others] = partition.lastKnownElr
   if (

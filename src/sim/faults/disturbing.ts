@@ -62,6 +62,7 @@ export class Disturbing {
     const { network, nodes } = this.#scene.simulation
     network.faults = { ...NO_NETWORK_FAULTS }
     for (const a of nodes) {
+      network.unwall(a)
       for (const b of nodes) {
         network.heal(a, b)
         network.slow(a, b, 0)
@@ -120,6 +121,10 @@ export class Disturbing {
         }
       }
       return { right, lasts: 0.2 }
+    }
+    if (kind < 0.2) {
+      network.wall(a)
+      return { right: () => network.unwall(a), lasts: 0.4 }
     }
     if (kind < 0.35) {
       network.slow(a, b, random.pick([5000, 50_000, 500_000]))

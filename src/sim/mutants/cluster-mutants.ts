@@ -1,5 +1,6 @@
 import { Partition, type ProduceToken } from '#broker/partitions/partition.ts'
 import { BrokerWatch } from '#controller/broker-watch.ts'
+import { ReachWatch } from '#controller/reach-watch.ts'
 import { Term } from '#controller/term.ts'
 import { GroupShard } from '#core/group/shard.ts'
 import { ControllerState } from '#core/metadata/controller-state.ts'
@@ -216,6 +217,8 @@ export const CLUSTER_MUTANTS: Readonly<Record<string, () => () => void>> = {
     ),
   /** Nobody sees that a disk hangs. */
   'hang-unnoticed': () => replaceGetter(DiskWatch.prototype, 'failure', () => undefined),
+  /** Nobody looks whether a broker can be dialled. */
+  'wall-unnoticed': () => replace(ReachWatch.prototype, 'begin', () => () => {}),
   /** Nobody looks whether a broker whose connection breaks is dead. */
   'crash-unnoticed': () =>
     all(

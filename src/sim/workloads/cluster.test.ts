@@ -46,6 +46,7 @@ const CAUGHT: Record<string, readonly [seed: number, says: RegExp]> = {
   'follower-shows-all': [6, /takes all below|is read where|was acknowledged/],
   'leader-never-resigns': [1, /out of sync|acks=all/],
   'hang-unnoticed': [1, /take no acks=all write .* after the disk of/],
+  'wall-unnoticed': [4, /take no acks=all write .* was walled in/],
   'crash-unnoticed': [1, /take no acks=all write/],
 }
 /** Every broken build is found within so many seeds. */

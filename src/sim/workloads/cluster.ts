@@ -33,6 +33,8 @@ const SILENCE_MS_MAX: Millis = 8000
 const IMPATIENT = { connectTimeoutMs: 500, requestTimeoutMs: 1000 }
 /** When the disk of one hangs it may be the active controller's: another one is elected, and then told of all. */
 const HANG_MS_MAX: Millis = 20_000
+/** When nobody can dial one it may be the active controller's: another one is elected, and sees that it cannot be dialled. */
+const WALL_MS_MAX: Millis = 20_000
 const LOOKS_EVERY_MS: Millis = 20
 
 /**
@@ -267,6 +269,8 @@ class Play implements Scene, Serving {
     await this.#allInSync()
     await this.#oneHangs()
     await this.#allInSync()
+    await this.#oneIsWalled()
+    await this.#allInSync()
     await this.#controllersFollow()
     this.over = true
     const image = this.#members.find(({ running }) => running?.broker !== undefined)?.running?.broker?.metadata.image
@@ -334,6 +338,20 @@ class Play implements Scene, Serving {
       await this.simulation.wait(random.between(1, 20_000))
     }
     member.node.disk.unhang(random.chance(0.3) ? 'fail' : 'go-on')
+    client.close()
+  }
+
+  /** In a healthy cluster nobody can dial one node, though it dials the others: whatever it led others lead. */
+  async #oneIsWalled(): Promise<void> {
+    const random = this.#random.fork()
+    const client = await dial(this, this.#observer, random, IMPATIENT)
+    const member = random.pick(this.#members)
+    const { network } = this.simulation
+    network.wall(member.node)
+    if (this.#hasMajorityWithout(member)) {
+      await this.#touchWith(client, this.topics, WALL_MS_MAX, `after ${member.node.name} was walled in`, '')
+    }
+    network.unwall(member.node)
     client.close()
   }
 

@@ -1,0 +1,168 @@
+import type { Millis, NodeId, Offset } from '#base/units.ts'
+import type { MetadataImage } from '#core/metadata/image.ts'
+import type { BrokerImage } from '#core/metadata/node-image.ts'
+import { Channel, ChannelError } from '#network/channel.ts'
+import type { Logger, Timer, World } from '#world/world.ts'
+import { addressOf } from './broker-address.ts'
+
+const LOOKS_EVERY_MS: Millis = 1000
+/** What a broker may take to be connected to, and to answer. */
+const ANSWER_MS_MAX: Millis = 1000
+/** Who was silent for so long cannot be dialled. */
+const SILENT_MS: Millis = 5000
+/** Who could not be dialled can be again when it has answered for so long. */
+const ANSWERED_MS: Millis = 10_000
+/** Brokers that are asked at the same time. */
+const ASKED_MAX = 256
+
+export interface ReachWatchOptions {
+  readonly world: Pick<World, 'clock' | 'network'>
+  /** The broker in this process can always be dialled from here, which says nothing. */
+  readonly nodeId: NodeId
+  readonly logger: Logger
+  /** Undefined while this node is not the active controller. */
+  readonly image: () => MetadataImage | undefined
+  readonly interBrokerListener: string | undefined
+  /** Whether a broker that heartbeats can be dialled, when that changes. */
+  readonly changed: (brokerId: NodeId, brokerEpoch: Offset, isReached: boolean) => void
+}
+
+/** A broker as it answers. */
+interface Asked {
+  readonly brokerEpoch: Offset
+  channel: Channel | undefined
+  isWaiting: boolean
+  /** It is another one by now, or another controller's business. */
+  isOver: boolean
+  /** Since when it is silent, or answers, without a break. */
+  isSilent: boolean
+  since: Millis
+  isReached: boolean
+}
+
+/**
+ * Sees that a broker cannot be dialled though it may heartbeat: a firewall, a broken way in. Its followers cannot fetch
+ * then, nor clients write, and it would lead for as long as that lasts. Each is asked something small every second. Silence
+ * and refusals count, a connection that is closed does not: quotas do that. Where most of the others are silent as well, it
+ * is this controller that dials in vain.
+ */
+export class ReachWatch {
+  readonly #options: ReachWatchOptions
+  readonly #asked = new Map<NodeId, Asked>()
+  #timer: Timer | undefined
+
+  constructor(options: ReachWatchOptions) {
+    this.#options = options
+  }
+
+  begin(): void {
+    this.#timer = this.#options.world.clock.after(LOOKS_EVERY_MS, () => {
+      this.#look()
+      this.begin()
+    })
+  }
+
+  end(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    for (const id of [...this.#asked.keys()]) this.#forget(id)
+  }
+
+  #look(): void {
+    const brokers = this.#options.image()?.brokers
+    if (brokers === undefined) return
+    for (const [id, { brokerEpoch }] of this.#asked) if (brokers.get(id)?.epoch !== brokerEpoch) this.#forget(id)
+    let waiting = 0
+    for (const broker of brokers.values()) {
+      if (broker.fenced || broker.id === this.#options.nodeId) continue
+      const asked = this.#asked.get(broker.id) ?? this.#begin(broker)
+      this.#judge(broker, asked)
+      if (!asked.isWaiting && waiting < ASKED_MAX) void this.#ask(broker, asked)
+      if (asked.isWaiting) waiting++
+    }
+  }
+
+  #begin({ id, epoch }: BrokerImage): Asked {
+    const asked: Asked = {
+      brokerEpoch: epoch,
+      channel: undefined,
+      isWaiting: false,
+      isOver: false,
+      isSilent: false,
+      since: this.#now,
+      isReached: true,
+    }
+    this.#asked.set(id, asked)
+    return asked
+  }
+
+  #forget(id: NodeId): void {
+    const asked = this.#asked.get(id)
+    if (asked === undefined) return
+    this.#asked.delete(id)
+    asked.isOver = true
+    asked.channel?.close()
+  }
+
+  #judge({ id, epoch, endPoints }: BrokerImage, asked: Asked): void {
+    const lasts = this.#now - asked.since
+    if (asked.isReached === asked.isSilent) {
+      if (asked.isSilent ? lasts < SILENT_MS || this.#isCutOff(id) : lasts < ANSWERED_MS) return
+      asked.isReached = !asked.isSilent
+      const { logger, changed, interBrokerListener } = this.#options
+      const where = { brokerId: id, ...addressOf(endPoints, interBrokerListener) }
+      if (asked.isReached) logger.info(where, 'a broker can be dialled again, and may lead')
+      else logger.warn(where, `a broker cannot be dialled for ${SILENT_MS} ms: others lead where they can`)
+      changed(id, epoch, asked.isReached)
+    }
+  }
+
+  /** Most of the others are silent, too. */
+  #isCutOff(id: NodeId): boolean {
+    const others = [...this.#asked].filter(([other]) => other !== id)
+    return 2 * others.filter(([, { isSilent }]) => isSilent).length > others.length
+  }
+
+  async #ask({ endPoints }: BrokerImage, asked: Asked): Promise<void> {
+    const { world, interBrokerListener } = this.#options
+    const address = addressOf(endPoints, interBrokerListener)
+    if (address === undefined) return
+    const began = this.#now
+    asked.isWaiting = true
+    const answers = await this.#answers(asked, () => {
+      const limits = { connectTimeoutMs: ANSWER_MS_MAX, requestTimeoutMs: ANSWER_MS_MAX }
+      return Channel.connect(world, address, limits)
+    })
+    asked.isWaiting = false
+    if (answers === undefined || answers !== asked.isSilent) return
+    asked.isSilent = !answers
+    asked.since = began
+  }
+
+  /** Undefined where what happened says nothing. */
+  async #answers(asked: Asked, connect: () => Promise<Channel>): Promise<boolean | undefined> {
+    try {
+      if (asked.channel?.open !== true) asked.channel = await connect()
+      await asked.channel.negotiate()
+      return true
+    } catch (error) {
+      if (!(error instanceof ChannelError)) throw error
+      switch (error.code) {
+        case 'timed-out':
+        case 'refused':
+        case 'unreachable':
+          return false
+        case 'unknown-host':
+          return undefined
+        default:
+          return true
+      }
+    } finally {
+      if (asked.isOver) asked.channel?.close()
+    }
+  }
+
+  get #now(): Millis {
+    return this.#options.world.clock.monotonic()
+  }
+}

@@ -6,10 +6,13 @@ import type { Partition } from './partition.ts'
 /** Why a replica cannot write for now, while its broker lives. */
 type Cause = 'full' | 'hangs'
 
-interface Terms {
+interface Patience {
   /** Followers give leaders time to hand over to them: where all disks are so at once, one replica must stay. */
   readonly leaderPatienceMs: Millis
   readonly followerPatienceMs: Millis
+}
+
+interface Terms extends Patience {
   readonly what: string
   readonly until: string
 }
@@ -24,6 +27,12 @@ const TERMS: Readonly<Record<Cause, Terms>> = {
   },
   /** Whoever watches the disk has had the patience. */
   hangs: { leaderPatienceMs: 0, followerPatienceMs: 3_000, what: 'the disk hangs', until: 'once it answers again' },
+}
+
+/** For a log that cannot be made or opened, for whatever reason: the same, as nobody is told of these apart. */
+export const UNOPENED_PATIENCE: { readonly fails: Patience; readonly hangs: Patience } = {
+  fails: TERMS.full,
+  hangs: TERMS.hangs,
 }
 
 interface Trouble {

@@ -1,5 +1,5 @@
 import { Complaints } from '#base/complaints.ts'
-import type { NodeId } from '#base/units.ts'
+import type { Millis, NodeId } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
 import { type PartitionImage, UNASSIGNED_DIRECTORY } from '#core/metadata/partition-image.ts'
@@ -30,6 +30,16 @@ export interface OpenedTopic {
   readonly terms: Terms
 }
 
+/** A partition that is to be here and cannot be opened. */
+export interface Unopened {
+  readonly topicId: Uuid
+  readonly index: number
+  /** On the monotonic clock. */
+  readonly since: Millis
+  /** When it is tried again; undefined while it is being opened. */
+  readonly timer: Timer | undefined
+}
+
 /** A partition that could not be opened is tried again after this: disks come back, also without a restart. */
 const REOPEN_MS = 2000
 
@@ -40,7 +50,7 @@ export class Openings {
   /** By topic id and index: a partition that is tried again may be asked for by the image meanwhile. */
   readonly #opening = new Map<string, Promise<Partition>>()
   /** Partitions whose folder failed, so that they are offline and not missing; each that did is tried again by one timer. */
-  readonly #offline = new Map<string, Timer | undefined>()
+  readonly #offline = new Map<string, Unopened>()
 
   readonly #complaints: Complaints
 
@@ -53,10 +63,19 @@ export class Openings {
     return this.#offline.has(keyOf(topicId, index))
   }
 
+  unopened(topicId: Uuid, index: number): Unopened | undefined {
+    return this.#offline.get(keyOf(topicId, index))
+  }
+
+  get allUnopened(): Iterable<Unopened> {
+    return this.#offline.values()
+  }
+
   /** One that is being opened, and will be for a while: it is offline until that is done. */
   waitFor(topicId: Uuid, index: number): void {
     const key = keyOf(topicId, index)
-    if (this.#opening.has(key) && !this.#offline.has(key)) this.#offline.set(key, undefined)
+    if (!this.#opening.has(key) || this.#offline.has(key)) return
+    this.#offline.set(key, { topicId, index, since: this.#options.clock.monotonic(), timer: undefined })
   }
 
   /** The cluster wants it here no more. */
@@ -65,7 +84,7 @@ export class Openings {
   }
 
   #online(key: string): boolean {
-    this.#offline.get(key)?.cancel()
+    this.#offline.get(key)?.timer?.cancel()
     return this.#offline.delete(key)
   }
 
@@ -86,11 +105,11 @@ export class Openings {
         else this.#complaints.tell('error', error.errno, names, unopened(error))
       }
       // The image may ask for it at any time: every failure with a timer of its own would be tried again for ever.
-      this.#offline.get(key)?.cancel()
-      this.#offline.set(
-        key,
-        clock.after(REOPEN_MS, () => again(topic.id, index)),
-      )
+      const before = this.#offline.get(key)
+      before?.timer?.cancel()
+      const since = before?.since ?? clock.monotonic()
+      const timer = clock.after(REOPEN_MS, () => again(topic.id, index))
+      this.#offline.set(key, { topicId: topic.id, index, since, timer })
       return undefined
     }
   }

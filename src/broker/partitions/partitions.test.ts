@@ -5,6 +5,7 @@ import { BrokerConfigs } from '#core/config/broker-configs.ts'
 import { resolveTopic } from '#core/config/topic.ts'
 import { CONFIG_RESOURCE } from '#core/metadata/config-resource.ts'
 import { MetadataImage } from '#core/metadata/image.ts'
+import { LOST_DIRECTORY } from '#core/metadata/partition-image.ts'
 import { type MetadataRecord, metadataRecord } from '#core/metadata/record.ts'
 import { LogFolders } from '#storage/log-folders.ts'
 import { MemoryDisk } from '#storage/testing/memory-disk.ts'
@@ -30,6 +31,14 @@ async function broker(paths = ['/data']) {
   const folders = await LogFolders.open({ disk, clock, log, random, paths, nodeId: 1 })
   const image = new MetadataImage({ deltas: true })
   const configs = new BrokerConfigs()
+  const told: { readonly id: string; readonly topics: readonly object[] }[] = []
+  const link = {
+    ask: async (_api: unknown, { directories }: { readonly directories: typeof told }) => {
+      told.push(...directories)
+      return { errorCode: 0 }
+    },
+    rest: async () => {},
+  }
   const partitions = new Partitions({
     nodeId: 1,
     folders,
@@ -37,7 +46,7 @@ async function broker(paths = ['/data']) {
     world: { clock, disk, log, random } as unknown as World,
     deadlines: new Deadlines(clock),
     log,
-    link: {} as ControllerLink,
+    link: link as unknown as ControllerLink,
     brokerEpoch: () => 0,
     listener: 'PLAINTEXT',
     configs: () => configs,
@@ -58,7 +67,7 @@ async function broker(paths = ['/data']) {
     metadataRecord('Partition', 1, { ...place, partitionEpoch: 0 }),
   ]
   const find = () => partitions.find('topic', undefined, 0)
-  return { disk, clock, image, partitions, change, made, find }
+  return { disk, clock, folders, image, partitions, told, change, made, find }
 }
 
 test('a log that is being opened when settings of its topic change has them when it is open', async () => {
@@ -140,4 +149,40 @@ test('a disk that hangs while retention goes over it holds up that of no other',
     for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
     assert.equal(second.log.startOffset, round)
   }
+})
+
+test('a partition that is new and finds its disk full is handed over to who has made it, and follows once there is space', async () => {
+  const { disk, clock, folders, partitions, told, change, find } = await broker()
+  const [directory] = folders.directoryIds
+  disk.fault = operation => (operation === 'makeFolder' ? 'ENOSPC' : undefined)
+  const place = { topicId: TOPIC, partitionId: 0, replicas: [1, 2], isr: [1, 2], leader: 1, leaderEpoch: 0 }
+  const directories = [directory as string, 'AAAAAAAAAAAAAAAAAAAAEQ']
+  await change(
+    metadataRecord('FeatureLevel', 20, { name: 'metadata.version', featureLevel: 20 }),
+    metadataRecord('Topic', 20, { name: 'topic', topicId: TOPIC }),
+    metadataRecord('Partition', 20, { ...place, partitionEpoch: 0, directories }),
+  )
+  const pass = async (ms: number) => {
+    clock.advance(ms)
+    partitions.offlineDirectories()
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  // Told again until the cluster says so.
+  const ids = () => [...new Set(told.map(({ id }) => id))]
+  await pass(2000)
+  assert.deepEqual(ids(), [])
+  await pass(3000)
+  assert.deepEqual(ids(), [LOST_DIRECTORY])
+  const lost = [LOST_DIRECTORY, 'AAAAAAAAAAAAAAAAAAAAEQ']
+  await change(
+    metadataRecord('PartitionChange', 20, { topicId: TOPIC, partitionId: 0, leader: 2, isr: [2], directories: lost }),
+  )
+  const { length } = told
+  await pass(2000)
+  assert.equal(told.length, length)
+  disk.fault = () => undefined
+  await pass(2000)
+  await pass(0)
+  assert.equal(typeof find(), 'object')
+  assert.deepEqual(ids(), [LOST_DIRECTORY, directory])
 })

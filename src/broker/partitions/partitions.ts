@@ -14,7 +14,7 @@ import type { Deadlines } from '../deadlines.ts'
 import type { ControllerLink } from '../metadata/controller-link.ts'
 import { fetchTermsOf } from './fetch-terms.ts'
 import { IsrChanges } from './isr-changes.ts'
-import { Openings } from './openings.ts'
+import { Openings, type Unopened } from './openings.ts'
 import type { Partition } from './partition.ts'
 import { ReplicaDirectories } from './replica-directories.ts'
 import { ReplicaFetchers } from './replica-fetchers.ts'
@@ -270,13 +270,17 @@ export class Partitions {
     }
   }
 
-  /** A log that cannot be made or opened because the disk hangs is no reason to wait for it: others lead, or go on without. */
-  #unopened({ id, partitions }: TopicImage, index: number): void {
-    const wanted = partitions[index]
-    if (!this.#isKnown() || wanted === undefined || this.#topics.get(id)?.partitions[index] !== undefined) return
-    if (this.#options.folders.hungDirectoryIds.length === 0) return
-    this.#openings.waitFor(id, index)
-    this.#directories.reportUnopened(id, index, wanted)
+  #unopened({ id }: TopicImage, index: number): void {
+    if (this.#options.folders.hungDirectoryIds.length > 0) this.#openings.waitFor(id, index)
+    const unopened = this.#openings.unopened(id, index)
+    if (unopened !== undefined) this.#handOverUnopened(unopened)
+  }
+
+  /** A log that cannot be made or opened is no reason to wait for it: others lead, or go on without. */
+  #handOverUnopened({ topicId, index, since }: Unopened): void {
+    const wanted = this.#options.image().partition(topicId, index)
+    if (!this.#isKnown() || wanted === undefined || this.#topics.get(topicId)?.partitions[index] !== undefined) return
+    this.#directories.reportUnopened(topicId, index, wanted, since)
   }
 
   /** Directories that the cluster is to take for offline. */
@@ -294,6 +298,7 @@ export class Partitions {
       const terms = this.#topics.get(topicId)?.terms
       if (wanted !== undefined && terms !== undefined) this.#become(partition, wanted, terms)
     }
+    for (const unopened of this.#openings.allUnopened) this.#handOverUnopened(unopened)
   }
 
   /** Deletes what is too old or too much, in every log. A disk that hangs holds up no other. */

@@ -36,7 +36,13 @@ function rig(metadataVersion = 17) {
     },
     rest: async () => {},
   } as unknown as ControllerLink
-  const folders = { failures: 0, directoryOf: () => HERE, folders: [] }
+  const folders = {
+    failures: 0,
+    directoryOf: () => HERE,
+    folders: [],
+    directoryIds: [HERE],
+    hungDirectoryIds: [] as Uuid[],
+  }
   const directories = new ReplicaDirectories({
     nodeId: 1,
     link,
@@ -109,4 +115,39 @@ test('a replica whose disk is full takes no part until there is space, and is th
   assert.ok(directories.mayTakePart(partition))
   await turn()
   assert.deepEqual(told, [LOST_DIRECTORY, HERE])
+})
+
+test('a log that cannot be made or opened is handed over as one that cannot be written, and one replica stays', async () => {
+  for (const [hangs, directory, leader, isr, afterMs] of [
+    [true, HERE, 1, [1, 2], 0],
+    [true, HERE, 2, [1, 2], 3_000],
+    [false, HERE, 1, [1, 2], 5_000],
+    [false, UNASSIGNED_DIRECTORY, 1, [1, 2], 5_000],
+    [false, HERE, 2, [1, 2], 15_000],
+    [true, HERE, 1, [1], undefined],
+    [false, HERE, 1, [1], undefined],
+    // Nobody who could stand in for it, as all of them may be in the same case.
+    [true, HERE, -1, [1, 2], undefined],
+    [false, LOST_DIRECTORY, 2, [2], undefined],
+    // In a folder that is offline, which the cluster knows.
+    [false, ELSEWHERE, 2, [1, 2], undefined],
+  ] as const) {
+    const { clock, directories, folders, told, turn } = rig()
+    if (hangs) folders.hungDirectoryIds.push(HERE)
+    const since = clock.monotonic()
+    const partition = { ...wanted(directory, leader), isr } as PartitionImage
+    const says = async (): Promise<boolean> => {
+      directories.reportUnopened(TOPIC, 0, partition, since)
+      await turn()
+      return told.length > 0
+    }
+    const what = `${hangs} ${directory} ${leader} ${isr}`
+    if (afterMs !== undefined && afterMs > 0) {
+      clock.advance(afterMs - 1)
+      assert.equal(await says(), false, what)
+      clock.advance(1)
+    } else if (afterMs === undefined) clock.advance(60_000)
+    assert.equal(await says(), afterMs !== undefined, what)
+    assert.ok(told.every(id => id === LOST_DIRECTORY))
+  }
 })

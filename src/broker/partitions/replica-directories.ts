@@ -1,3 +1,4 @@
+import type { Millis } from '#base/units.ts'
 import type { Uuid } from '#base/uuid.ts'
 import type { MetadataImage } from '#core/metadata/image.ts'
 import { METADATA_VERSION_DIRECTORIES } from '#core/metadata/metadata-version.ts'
@@ -10,7 +11,7 @@ import {
 import type { LogFolders } from '#storage/log-folders.ts'
 import { DirectoryReports, type DirectoryReportsOptions } from './directory-reports.ts'
 import { FailingFolders } from './failing-folders.ts'
-import { LostReplicas } from './lost-replicas.ts'
+import { LostReplicas, UNOPENED_PATIENCE } from './lost-replicas.ts'
 import type { Partition } from './partition.ts'
 
 export interface ReplicaDirectoriesOptions extends DirectoryReportsOptions {
@@ -53,8 +54,7 @@ export class ReplicaDirectories {
     if (directory === undefined || known === directory) return
     // Empty because its disk was replaced, it would be taken for what it was and could be elected: everybody else would be
     // cut back to nothing. Once another one leads it is told, and follows.
-    const wasElsewhere = known !== undefined && known !== UNASSIGNED_DIRECTORY && known !== MIGRATING_DIRECTORY
-    if (wasElsewhere && wanted.leader < 0 && wanted.replicas.length > 1 && log.endOffset === 0) return
+    if (isPlace(known) && wanted.leader < 0 && wanted.replicas.length > 1 && log.endOffset === 0) return
     this.#reports.report(topicId, index, directory)
   }
 
@@ -65,14 +65,25 @@ export class ReplicaDirectories {
     return { offline, isNews: offline.length > before }
   }
 
-  /** A replica whose log cannot be opened in a folder that hangs. Who alone is in sync stays: nobody can stand in for it. */
-  reportUnopened(topicId: Uuid, index: number, { directories, replicas, isr }: PartitionImage): void {
-    const { nodeId, folders } = this.#options
+  /**
+   * A replica whose log cannot be made or opened, as its folder hangs, is full or fails. Who alone is in sync stays: nobody
+   * can stand in for it. Followers give leaders time: if all were lost, and empty as of a topic that is new, nobody could
+   * ever say where they lie again.
+   */
+  reportUnopened(topicId: Uuid, index: number, wanted: PartitionImage, since: Millis): void {
+    const { nodeId, folders, clock } = this.#options
+    const { directories, replicas, isr, leader } = wanted
     const { hungDirectoryIds: hung, directoryIds } = folders
     const directory = directories[replicas.indexOf(nodeId)]
-    const isElsewhere = directory !== undefined && !hung.includes(directory) && directoryIds.includes(directory)
+    if (!this.#isKnownOf || directory === LOST_DIRECTORY) return
+    const isHere = directory !== undefined && directoryIds.includes(directory)
+    const hangs = hung.length > 0 && (!isHere || hung.includes(directory))
+    // The cluster knows of folders that are offline.
+    if (!hangs && !isHere && isPlace(directory)) return
     const isNeeded = isr.every(replica => replica === nodeId)
-    if (!this.#isKnownOf || isElsewhere || isNeeded || directory === LOST_DIRECTORY) return
+    if (isNeeded || leader < 0) return
+    const { leaderPatienceMs, followerPatienceMs } = hangs ? UNOPENED_PATIENCE.hangs : UNOPENED_PATIENCE.fails
+    if (clock.monotonic() - since < (leader === nodeId ? leaderPatienceMs : followerPatienceMs)) return
     this.#reports.report(topicId, index, LOST_DIRECTORY)
   }
 
@@ -100,4 +111,9 @@ export class ReplicaDirectories {
   get #isKnownOf(): boolean {
     return this.#options.image().metadataVersion >= METADATA_VERSION_DIRECTORIES
   }
+}
+
+/** A directory, or one that is lost, and not that nobody knows which. */
+function isPlace(directory: Uuid | undefined): boolean {
+  return directory !== undefined && directory !== UNASSIGNED_DIRECTORY && directory !== MIGRATING_DIRECTORY
 }

@@ -110,6 +110,42 @@ test('a node does not begin anew beside partitions whose metadata is lost', asyn
   )
 })
 
+test('a node that is killed at any moment of joining never leads a second quorum of the same cluster by itself', async () => {
+  let refused = 0
+  for (let step = 0; step < 60; step++) {
+    const simulation = new Simulation(7)
+    await simulation.run(
+      (async () => {
+        const configOf = (id: number, host: string, ...more: string[]) => {
+          const listeners = `listeners=PLAINTEXT://${host}:9092,CONTROLLER://${host}:9093`
+          const result = serverConfig({ overrides: ['log.dirs=/data', `node.id=${id}`, listeners, ...more] })
+          assert.ok('config' in result, 'errors' in result ? formatConfigErrors(result.errors) : '')
+          return result.config
+        }
+        const [first, late] = [simulation.node('a'), simulation.node('b')]
+        const founder = await startNode(first.world, configOf(1, 'a'))
+        const join = ['controller.quorum.bootstrap.servers=a:9093', 'controller.quorum.auto.join.enable=true']
+        startNode(late.world, configOf(2, 'b', ...join)).catch(() => {})
+        await simulation.wait(step / 4)
+        late.crash()
+        const alone = await startNode(late.world, configOf(2, 'b')).catch((error: unknown) => {
+          assert.match(String(error), /was to join a cluster/)
+          refused++
+        })
+        if (alone !== undefined) assert.notEqual(alone.clusterId, founder.clusterId, `killed after ${step / 4} ms`)
+        await alone?.stop()
+        if (alone === undefined) {
+          const joined = await startNode(late.world, configOf(2, 'b', ...join))
+          assert.equal(joined.clusterId, founder.clusterId)
+          await joined.stop()
+        }
+        await founder.stop()
+      })(),
+    )
+  }
+  assert.ok(refused > 0)
+})
+
 test('a node that is told to stop while it waits for its cluster stops, whatever it waits for', async () => {
   for (const [seed, abortAfterMs] of [0, 1, 20, 200, 3000].entries()) {
     for (const role of ['broker', 'broker,controller']) {

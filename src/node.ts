@@ -1,5 +1,6 @@
 import { Broker } from '#broker/broker.ts'
 import { glanceAtCluster, type Search, searchCluster } from '#broker/metadata/discovery.ts'
+import { markJoining } from '#controller/beginning.ts'
 import type { ClusterIdentity } from '#controller/config.ts'
 import { Controller } from '#controller/controller.ts'
 import { meansAnyAddress } from '#core/config/listeners.ts'
@@ -107,8 +108,10 @@ async function controllersOf(
     ? await searchCluster(search, configs.number('initial.broker.registration.timeout.ms'))
     : await glanceAtCluster(search)
   if (found?.clusterId === undefined) return addresses
-  if (cluster.id === undefined) await cluster.found(found.clusterId)
-  else if (cluster.id !== found.clusterId) {
+  if (cluster.id === undefined) {
+    if (config.roles.controller && quorum.voters.length === 0) await markJoining(world.disk, config.metadataLogDir)
+    await cluster.found(found.clusterId)
+  } else if (cluster.id !== found.clusterId) {
     const [folder] = config.logDirs
     throw new ForeignFolderError(
       `${folder} belongs to cluster ${cluster.id}, and the nodes to join are of cluster ${found.clusterId}; ` +

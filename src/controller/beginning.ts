@@ -1,10 +1,10 @@
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
 import { NO_QUORUM_STATE, type QuorumState } from '#core/raft/quorum.ts'
 import { batchesOf } from '#records/batch.ts'
-import type { Logger, World } from '#world/world.ts'
+import type { Disk, Logger, World } from '#world/world.ts'
 import { type Bootstrap, readBootstrap } from './bootstrap.ts'
 import type { ControllerConfig } from './config.ts'
-import { type Folded, MetadataLog, noteQuorum } from './metadata-log.ts'
+import { type Folded, METADATA_FOLDER, MetadataLog, noteQuorum } from './metadata-log.ts'
 import { refuseForeign, refuseToFound } from './quorum-error.ts'
 import { readQuorumState, writeQuorumState } from './quorum-state.ts'
 import { TAIL_BYTES_MAX } from './standby.ts'
@@ -28,6 +28,17 @@ export interface Beginning {
   readonly tail: readonly Buffer[]
   readonly state: QuorumState
   readonly bootstrap: Bootstrap
+}
+
+/**
+ * Writes that the controller of this log folder is to join a quorum, so that it never founds one by itself though it is
+ * killed before it has anything of that. Durable when it resolves, which is to be before the folder says of which cluster it is.
+ */
+export async function markJoining(disk: Disk, folder: string): Promise<void> {
+  const own = `${folder}/${METADATA_FOLDER}`
+  await disk.makeFolder(own)
+  await disk.syncFolder(folder)
+  if ((await readQuorumState(disk, own)) === NO_QUORUM_STATE) await writeQuorumState(disk, own, NO_QUORUM_STATE, 1, [])
 }
 
 /**
@@ -62,9 +73,7 @@ export async function readBeginning(start: ControllerStart): Promise<Beginning> 
     })
     if (log.nextOffset === 0 && state !== NO_QUORUM_STATE) refuseToFound(config, state)
     refuseForeign(config, folded.history)
-    // So that it is seen later that this folder belongs to a quorum, though it may not hold anything of it.
-    const joins = (config.bootstrapServers ?? []).length > 0
-    if (joins && state === NO_QUORUM_STATE) await writeQuorumState(world.disk, log.folder, state, 1, [])
+    if ((config.bootstrapServers ?? []).length > 0) await markJoining(world.disk, folder)
     return { log, folded, tail, state, bootstrap }
   } catch (error) {
     await log.close()

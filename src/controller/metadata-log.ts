@@ -27,7 +27,7 @@ import { QuorumHistory } from './quorum-history.ts'
 import { type IncomingSnapshot, type SnapshotFile, Snapshots } from './snapshots.ts'
 
 const PROBE_FILE = '.tidemark-probe-metadata'
-const METADATA_FOLDER = '__cluster_metadata-0'
+export const METADATA_FOLDER = '__cluster_metadata-0'
 
 /** Read and folded in one go: some tens of milliseconds. */
 const READ_BYTES = 1024 * 1024

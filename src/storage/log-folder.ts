@@ -119,7 +119,7 @@ export class LogFolder {
     const lock = await disk.lock(`${path}/${LOCK_FILE}`)
     try {
       const properties = await readMetaProperties(disk, path)
-      if (properties?.clusterId === undefined) await refuseNameless(disk, path, mayAwait && properties !== undefined)
+      if (properties?.clusterId === undefined) await refuseNameless(disk, path, properties !== undefined, mayAwait)
       const identity = identify(properties)
       const directoryId = properties?.directoryId ?? uuidFromRandom(bytes => random.fill(bytes))
       // It was nobody's so far, so nobody may have made its name durable.
@@ -385,13 +385,20 @@ async function settleFolders(
 }
 
 /** With a new identity the partitions of a folder would be taken for those of somebody else, and moved aside. */
-async function refuseNameless(disk: Disk, path: string, awaitsCluster: boolean): Promise<void> {
+async function refuseNameless(disk: Disk, path: string, isOurs: boolean, mayAwait: boolean): Promise<void> {
+  const awaitsCluster = isOurs && mayAwait
   const partition = (await disk.list(path)).find(({ name, folder }) => {
     const parsed = folder ? parsePartitionFolderName(name) : undefined
     // The log of a quorum that has no cluster yet is there before the cluster's id is.
     return parsed?.state === 'live' && !(awaitsCluster && parsed.topic === METADATA_TOPIC)
   })
   if (partition === undefined) return
+  if (isOurs && parsePartitionFolderName(partition.name)?.topic === METADATA_TOPIC) {
+    throw new ForeignFolderError(
+      `the node of ${path} was to join a cluster and has not heard yet which one, so it cannot be started by itself: ` +
+        'name a node of the cluster again (--join, or controller.quorum.bootstrap.servers), or choose another folder',
+    )
+  }
   const file = `${path}/${META_PROPERTIES_FILE}`
   throw new ForeignFolderError(
     `${file} is missing or does not say whose folder this is, and partitions lie in it (${partition.name}); ` +

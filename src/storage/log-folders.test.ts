@@ -89,7 +89,7 @@ test('a folder with metadata and without its cluster does not become a new one',
   const disk = new MemoryDisk()
   await (await LogFolders.open(folderOptions(disk, { awaitsCluster: true }))).close()
   await disk.makeFolder('/a/__cluster_metadata-0')
-  await assert.rejects(LogFolders.open(folderOptions(disk)), /does not say whose folder this is/)
+  await assert.rejects(LogFolders.open(folderOptions(disk)), /was to join a cluster .*--join/)
 })
 
 test('a folder that fails is offline and the other goes on', async () => {

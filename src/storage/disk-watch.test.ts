@@ -180,6 +180,31 @@ test('a log whose disk hangs refuses who waits and who comes, and cuts off what 
   await rig.log.close()
 })
 
+test('a write that waits for a checkpoint which the disk does not end is one that the disk does not take', async () => {
+  const { disk, clock, watch, pass } = watched()
+  const rig = await openRig({}, { disk, clock, watch, refusal: () => watch.failure })
+  await appendTo(rig, plainBatch(0, 1, 10, T0))
+  disk.hangs = ['open']
+  const checkpoint = rig.log.checkpoint()
+  await pass(10_000)
+  assert.equal(watch.failure, undefined, 'nobody waits for it')
+  const waiting = appendTo(rig, plainBatch(1, 1, 10, T0))
+  waiting.catch(() => {})
+  await pass(6000)
+  const failure = watch.failure as unknown
+  assert.ok(failure instanceof HungDiskError)
+  rig.log.hangs(failure)
+  await assert.rejects(waiting, HungDiskError)
+  disk.goOn()
+  await checkpoint
+  await pass(30_000)
+  assert.equal(watch.failure, undefined)
+  assert.equal(rig.log.failure, undefined)
+  await appendTo(rig, plainBatch(1, 1, 10, T0))
+  watch.stop()
+  await rig.log.close()
+})
+
 test('a log that failed while its disk hung says what the disk says when it answers', async () => {
   const disk = new HangingDisk()
   const rig = await openRig({}, { disk })

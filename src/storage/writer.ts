@@ -222,7 +222,14 @@ export class Writer {
     if (this.#drainPlanned) return
     this.#drainPlanned = true
     this.#options.clock.soon(() => {
-      this.exclusive(() => this.#drain())
+      const { watch } = this.#options
+      // Whoever has the segments may be waiting for the disk, a checkpoint for its syncs: so are those behind it.
+      const waits = this.#turns > 0
+      if (waits) watch?.writeBegins()
+      this.exclusive(() => {
+        if (waits) watch?.writeEnds()
+        return this.#drain()
+      })
     })
   }
 

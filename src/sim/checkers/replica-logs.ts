@@ -1,5 +1,6 @@
 import type { Epoch, Offset } from '#base/units.ts'
 import { baseOffset, batchesOf, crc, lastOffset, leaderEpoch } from '#records/batch.ts'
+import { LOG_START_CHECKPOINT } from '#storage/offset-checkpoint.ts'
 import type { FakeDisk } from '#world/fake/fake-disk.ts'
 import { holds } from './partition-log.ts'
 
@@ -28,6 +29,23 @@ export function batchesOnDisk(disk: FakeDisk, folder: string): FoundBatch[] {
     }
   }
   return found
+}
+
+/**
+ * Those of a partition of brokers, from where its log begins. What lies below was deleted, and goes with its file: of what
+ * the epochs there were nobody knows any more, so a replica that was away may keep there what the others never had.
+ */
+export function keptOnDisk(disk: FakeDisk, folder: string, partition: string): FoundBatch[] {
+  const content = disk.peek(`${folder}/${LOG_START_CHECKPOINT}`)
+  const [topic, index] = [
+    partition.slice(0, partition.lastIndexOf('-')),
+    partition.slice(partition.lastIndexOf('-') + 1),
+  ]
+  const line = (content === undefined ? '' : Buffer.from(content).toString())
+    .split('\n')
+    .find(each => each.startsWith(`${topic} ${index} `))
+  const start = Number(line?.split(' ')[2] ?? 0)
+  return batchesOnDisk(disk, `${folder}/${partition}`).filter(({ base }) => base >= start)
 }
 
 /**

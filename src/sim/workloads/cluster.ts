@@ -15,7 +15,7 @@ import type { Death } from '../actors/server.ts'
 import { ClusterWatch } from '../checkers/cluster-watch.ts'
 import { NodeLedger } from '../checkers/node-ledger.ts'
 import { Violation } from '../checkers/partition-log.ts'
-import { batchesOnDisk, replicasAgree } from '../checkers/replica-logs.ts'
+import { batchesOnDisk, keptOnDisk, replicasAgree } from '../checkers/replica-logs.ts'
 import { Disturbing } from '../faults/disturbing.ts'
 import type { Workload } from '../kernel.ts'
 import { CLUSTER_MUTANTS } from '../mutants/cluster-mutants.ts'
@@ -397,10 +397,9 @@ class Play implements Scene, Serving {
     const disks = new Map(this.#members.map(({ id, node }) => [id, node.disk]))
     for (const { name, partitions } of image.topics.values()) {
       for (const [index, { replicas }] of partitions.entries()) {
-        const folder = `${FOLDER}/${name}-${index}`
         const copies = replicas.flatMap(id => {
           const disk = disks.get(id)
-          return disk === undefined ? [] : [{ who: `n${id}`, batches: batchesOnDisk(disk, folder) }]
+          return disk === undefined ? [] : [{ who: `n${id}`, batches: keptOnDisk(disk, FOLDER, `${name}-${index}`) }]
         })
         const ends = copies.map(({ batches }) => (batches.at(-1)?.last ?? -1) + 1)
         replicasAgree(`${name}-${index}`, copies, Math.min(...ends))

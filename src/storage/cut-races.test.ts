@@ -151,3 +151,14 @@ test('segments that retention takes away while they are synced do not fail the l
   assert.equal(rig.log.failure, undefined)
   await rig.log.close()
 })
+
+test('two retentions at once take away what is too old, and no more', async () => {
+  const rig = await openRig({ segmentBytes: 600, retentionMs: 1000 })
+  for (let index = 0; index < 12; index++) await appendTo(rig, plainBatch(index * 2, 2, 100, T0 + index * 1000))
+  const count = rig.log.segmentCount
+  const taken = await Promise.all([rig.log.retain(T0 + 5000, 24), rig.log.retain(T0 + 5000, 24)])
+  assert.equal(rig.log.segmentCount, count - 2)
+  assert.deepEqual(taken, [2, 0])
+  assert.equal(rig.log.startOffset, 8)
+  await rig.log.close()
+})

@@ -364,3 +364,20 @@ test('a disk that hangs while it is written down what it holds keeps no other fr
     assert.equal(String(disk.contentOf('/b/recovery-point-offset-checkpoint')), `0\n1\ntopic 1 ${round}\n`)
   }
 })
+
+test('a folder below another one is not taken for it', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(folderOptions(disk, { paths: ['/a', '/a/b'] }))
+  const opened = [await openPartition(folders, 0), await openPartition(folders, 1)] as const
+  assert.deepEqual(
+    opened.map(({ log }) => log.folder),
+    ['/a/topic-0', '/a/b/topic-1'],
+  )
+  assert.deepEqual(
+    opened.map(({ log }) => folders.directoryOf(log)),
+    folders.directoryIds,
+  )
+  await folders.remove(opened[1].log)
+  assert.ok(disk.names().some(name => /^\/a\/b\/topic-1\..*-delete\//.test(name)))
+  await folders.close()
+})

@@ -8,7 +8,7 @@ import { LeavingPartitions } from './leaving-partitions.ts'
 import type { Log } from './log.ts'
 import { type LogFolder, moveAside } from './log-folder.ts'
 import { LogOpener, type OpenedPartition, type OpenPartition } from './log-opener.ts'
-import { partitionFolderName } from './partition-folder.ts'
+import { isRightIn, partitionFolderName } from './partition-folder.ts'
 import { SegmentCache, type SegmentCacheLimits } from './segment-cache.ts'
 import { storageError } from './storage-error.ts'
 
@@ -164,7 +164,7 @@ export class LogFolders {
   }
 
   #folderOf(log: Log): LogFolder | undefined {
-    return this.#folders.find(folder => log.folder.startsWith(`${folder.path}/`))
+    return this.#folders.find(({ path }) => isRightIn(path, log.folder))
   }
 
   /**

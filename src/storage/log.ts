@@ -331,7 +331,8 @@ export class Log {
       if (segments.length === 1 && this.#active.size === 0) return 0
       // With what is still under way: that a segment holds nothing to keep must hold of all that is appended to it.
       const end = this.nextOffset
-      let { count, reason } = await countExpired([...segments], config, now, highWatermark, this.startOffset, end)
+      const looked = [...segments]
+      let { count, reason } = await countExpired(looked, config, now, highWatermark, this.startOffset, end)
       this.#writer.refuseClosed()
       if (count === segments.length) {
         if (this.failure !== undefined || this.nextOffset !== end) count--
@@ -341,8 +342,8 @@ export class Log {
       const removed: Segment[] = []
       try {
         await this.#exclusive(async () => {
-          // What was cut, or begun anew, since it was looked at has other segments in the same places.
-          if (this.#writer.cuts === cuts) await this.#takeAway(count, removed)
+          // What was cut, begun anew, or taken away since it was looked at has other segments in the same places.
+          if (this.#writer.cuts === cuts && segments[0] === looked[0]) await this.#takeAway(count, removed)
         })
       } finally {
         if (removed.length > 0) this.#removeLater(removed, reason)

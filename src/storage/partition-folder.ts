@@ -32,3 +32,8 @@ export function suffixedFolderName(
   const suffix = `-${partition}.${Buffer.from(random).toString('hex')}-${state}`
   return topic.slice(0, NAME_LENGTH_MAX - suffix.length) + suffix
 }
+
+/** Whether a partition's folder lies in one of `log.dirs`, and not in another one below it. */
+export function isRightIn(path: string, folder: string): boolean {
+  return folder.lastIndexOf('/') === path.length && folder.startsWith(path)
+}

@@ -8,6 +8,7 @@ import { isActive } from '#core/metadata/node-image.ts'
 import type { PartitionImage } from '#core/metadata/partition-image.ts'
 import { FramePool } from '#network/frame-pool.ts'
 import type { LogFolders } from '#storage/log-folders.ts'
+import { isRightIn } from '#storage/partition-folder.ts'
 import { HungDiskError, StorageError } from '#storage/storage-error.ts'
 import type { Clock, Logger, Timer, World } from '#world/world.ts'
 import type { Deadlines } from '../deadlines.ts'
@@ -147,7 +148,7 @@ export class Partitions {
   }
 
   *inFolder(path: string): Generator<Partition> {
-    for (const partition of this.all()) if (partition.log.folder.startsWith(`${path}/`)) yield partition
+    for (const partition of this.all()) if (isRightIn(path, partition.log.folder)) yield partition
   }
 
   /**

@@ -7,7 +7,8 @@ import { groupConfigOf } from '#core/group/config.ts'
 import { CONFIG_RESOURCE, configResourceKey } from '#core/metadata/config-resource.ts'
 import type { MetadataDelta } from '#core/metadata/delta.ts'
 import { SUPPORTED_FEATURES } from '#core/metadata/features.ts'
-import type { FeatureRange } from '#core/metadata/node-image.ts'
+import { directoryIsOnline, type FeatureRange } from '#core/metadata/node-image.ts'
+import { directoryOf, type PartitionImage } from '#core/metadata/partition-image.ts'
 import { CLUSTER_METADATA_TOPIC, isInternalTopic, OFFSETS_TOPIC } from '#core/metadata/topic-name.ts'
 import { FetchSessions } from '#core/session/fetch-sessions.ts'
 import type { Caller, Service } from '#network/service.ts'
@@ -195,6 +196,14 @@ export class Broker {
 
   isOnline(id: NodeId): boolean {
     return this.metadata.image.broker(id)?.fenced === false
+  }
+
+  /** Replicas whose broker does not live, or whose folder has failed. */
+  offlineReplicas(partition: PartitionImage): NodeId[] {
+    const { image } = this.metadata
+    return partition.replicas.filter(
+      id => !this.isOnline(id) || !directoryIsOnline(image.broker(id), directoryOf(partition, id)),
+    )
   }
 
   /** Some broker that lives; clients of the old protocol take it for the controller and send it what is forwarded anyway. */

@@ -435,10 +435,12 @@ test('a leader whose disk is full hands over to who has space, and follows again
     assert.ok(tookMs < 12_000, `it takes some seconds, not ${tookMs} ms`)
     assert.notEqual((await partitionOf(client, 't')).leader, 1)
     assert.deepEqual(await isrOf(client, 't'), [2, 3])
+    assert.deepEqual((await partitionOf(client, 't')).offline, [1])
     assert.equal((await partitionOf(client, 'alone')).leader, 1)
     assert.deepEqual(await valuesOf(client, 'alone'), ['before'])
     disk.faults.capacity = capacity
     await until(cluster, 'it follows', async () => (await isrOf(client, 't')).length === 3)
+    assert.deepEqual((await partitionOf(client, 't')).offline, [])
     await producer.send('alone', [{ value: 'after', partition: 0 }])
     await producer.close()
     client.close()

@@ -141,7 +141,7 @@ function describe(broker: Broker, topic: TopicImage): TopicResponse {
       leaderEpoch: partition.leaderEpoch,
       replicaNodes: partition.replicas,
       isrNodes: partition.isr,
-      offlineReplicas: partition.replicas.filter(id => !broker.isOnline(id)),
+      offlineReplicas: broker.offlineReplicas(partition),
     })),
   }
 }

@@ -70,7 +70,7 @@ export function describeTopicPartitions(broker: Broker): ServedApi {
             isrNodes: partition.isr,
             eligibleLeaderReplicas: partition.eligibleLeaderReplicas,
             lastKnownElr: partition.lastKnownElr,
-            offlineReplicas: partition.replicas.filter(id => !broker.isOnline(id)),
+            offlineReplicas: broker.offlineReplicas(partition),
           })),
         })
         const next = from + page.length

@@ -8,11 +8,11 @@ import { CONFIG_RESOURCE } from './config-resource.ts'
 import type { MetadataImage, TopicImage } from './image.ts'
 import type { Liveness } from './liveness.ts'
 import { METADATA_VERSION_ELR } from './metadata-version.ts'
-import { type BrokerImage, type FeatureRange, isActive } from './node-image.ts'
+import { directoryIsOnline, type FeatureRange, isActive } from './node-image.ts'
 import type { PartitionTarget } from './partition-change.ts'
 import {
   changedPartition,
-  LOST_DIRECTORY,
+  directoryOf,
   MIGRATING_DIRECTORY,
   type PartitionImage,
   UNASSIGNED_DIRECTORY,
@@ -123,13 +123,6 @@ export class ControllerState {
     return others.length === 0 ? first : UNASSIGNED_DIRECTORY
   }
 
-  /** Whether a replica's directory is online, as far as the controller knows. */
-  directoryIsOnline(broker: BrokerImage | undefined, directory: Uuid | undefined): boolean {
-    if (directory === undefined || directory === UNASSIGNED_DIRECTORY || directory === MIGRATING_DIRECTORY) return true
-    if (directory === LOST_DIRECTORY || broker === undefined) return false
-    return broker.logDirs.length === 0 || broker.logDirs.includes(directory)
-  }
-
   /**
    * The partition as what this command has decided so far leaves it. A request may name one twice, and a change holds only
    * what differs: two that were decided on the same state would together make one that nobody decided.
@@ -164,13 +157,9 @@ export class ControllerState {
       elr: this.elrEnabled,
       minIsr: this.#rulesOf(topic).minIsr,
       election: this.uncleanElectionAllowed(topic) ? 'unclean' : 'online',
-      mayLead: id => mayLead(id) && this.directoryIsOnline(this.image.broker(id), directoryOf(partition, id)),
+      mayLead: id => mayLead(id) && directoryIsOnline(this.image.broker(id), directoryOf(partition, id)),
       isReached: id => this.liveness.isReached(id),
       directoryOf: id => this.directoryFor(id),
     }
   }
-}
-
-function directoryOf(partition: PartitionImage, id: NodeId): Uuid | undefined {
-  return partition.directories[partition.replicas.indexOf(id)]
 }

@@ -5,6 +5,7 @@ import type {
   RegisterBrokerRecord,
   RegisterControllerRecord,
 } from '#protocol/records/metadata-records.ts'
+import { LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY } from './partition-image.ts'
 
 export interface EndpointImage {
   readonly name: string
@@ -45,6 +46,13 @@ export interface ControllerImage {
 /** Unfenced and not about to leave: may lead, and may be in an ISR. */
 export function isActive(broker: BrokerImage | undefined): boolean {
   return broker !== undefined && !broker.fenced && !broker.inControlledShutdown
+}
+
+/** Whether a replica's directory is online, as far as its broker has told. */
+export function directoryIsOnline(broker: BrokerImage | undefined, directory: Uuid | undefined): boolean {
+  if (directory === undefined || directory === UNASSIGNED_DIRECTORY || directory === MIGRATING_DIRECTORY) return true
+  if (directory === LOST_DIRECTORY || broker === undefined) return false
+  return broker.logDirs.length === 0 || broker.logDirs.includes(directory)
 }
 
 export function registeredBroker(record: RegisterBrokerRecord): BrokerImage {

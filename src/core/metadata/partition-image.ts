@@ -33,6 +33,11 @@ export interface PartitionImage {
 
 const NO_NODES: readonly NodeId[] = []
 
+/** Where the replica of this broker lies; undefined where it has none. */
+export function directoryOf({ directories, replicas }: PartitionImage, id: NodeId): Uuid | undefined {
+  return directories[replicas.indexOf(id)]
+}
+
 function orNone(nodes: readonly NodeId[] | null): readonly NodeId[] {
   return nodes === null || nodes.length === 0 ? NO_NODES : nodes
 }

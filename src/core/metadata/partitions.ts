@@ -13,8 +13,9 @@ import { assignmentProblem, newPartition } from './assignment.ts'
 import type { ControllerState } from './controller-state.ts'
 import type { TopicImage } from './image.ts'
 import { METADATA_VERSION_DIRECTORIES } from './metadata-version.ts'
+import { directoryIsOnline } from './node-image.ts'
 import { partitionChange } from './partition-change.ts'
-import { LEADER_RECOVERED, LEADER_RECOVERING, type PartitionImage } from './partition-image.ts'
+import { directoryOf, LEADER_RECOVERED, LEADER_RECOVERING, type PartitionImage } from './partition-image.ts'
 import { Placement } from './placement.ts'
 import type { MetadataRecord } from './record.ts'
 import { partitionRecord } from './snapshot.ts'
@@ -181,7 +182,7 @@ function alterPartitionError(
     // A leader may yet see it as in sync whose folder has failed: it would be waited for until it has been silent for long.
     return (
       partition.isr.includes(id) ||
-      state.directoryIsOnline(broker, partition.directories[partition.replicas.indexOf(id)])
+      directoryIsOnline(broker, directoryOf(partition, id))
     )
   })
   return eligible ? ErrorCode.NONE : ErrorCode.INELIGIBLE_REPLICA
@@ -224,7 +225,7 @@ function assignOne(
   const partition = state.partition(topic, index)
   if (partition === undefined) return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
   if (!partition.replicas.includes(brokerId)) return ErrorCode.NOT_LEADER_OR_FOLLOWER
-  const online = state.directoryIsOnline(state.image.broker(brokerId), directory)
+  const online = directoryIsOnline(state.image.broker(brokerId), directory)
   const base = state.target(topic, index, partition)
   const change = partitionChange({
     ...base,

@@ -431,7 +431,6 @@ export class Controller {
 
   /** The controller that stands by has folded more. */
   #folded(): void {
-    if (this.#standby.isLent) return
     this.#snapshots.consider(this.#ofStandby)
     this.#arm()
   }

@@ -7,6 +7,8 @@ import { NotControllerError } from './term.ts'
 
 const SNAPSHOT_BYTES = 20 * 1024 * 1024
 const SNAPSHOT_INTERVAL_MS = 3_600_000
+/** Before one that was due is tried again: nobody says how far all is committed, or a transaction is open. */
+const POSTPONED_MS: Millis = 10_000
 
 export interface SnapshotLimits {
   /** metadata.log.max.record.bytes.between.snapshots */
@@ -88,7 +90,11 @@ export class SnapshotTaker {
   /** The image as it is now is written down in turns, and stored as a snapshot when all that it holds is committed. */
   #take(source: SnapshotSource): void {
     const state = source.state()
-    if (state === undefined || state.image.inTransaction) return
+    if (state === undefined || state.image.inTransaction) {
+      // Who waits for this one would be woken for it again and again, in no time.
+      if (this.#dueAt !== undefined) this.#dueAt = Math.max(this.#dueAt, this.#clock.monotonic() + POSTPONED_MS)
+      return
+    }
     this.#dueAt = undefined
     this.#isWanted = false
     this.#bytesAtLast = this.#log.appendedBytes

@@ -146,6 +146,35 @@ test('a node that is killed at any moment of joining never leads a second quorum
   assert.ok(refused > 0)
 })
 
+test('a folder of the metadata apart from the others has a name of its own, and is locked', async () => {
+  const simulation = new Simulation(4)
+  await simulation.run(
+    (async () => {
+      const machine = simulation.node('a')
+      const configOf = (dirs: string, port: number) => {
+        const overrides = [`log.dirs=${dirs}`, 'metadata.log.dir=/meta', `listeners=PLAINTEXT://:${port}`]
+        const result = serverConfig({ overrides })
+        assert.ok('config' in result)
+        return result.config
+      }
+      const node = await startNode(machine.world, configOf('/a,/b', 9092))
+      const { clusterId } = node
+      const directoryId = node.controller?.directoryId
+      await assert.rejects(startNode(machine.world, configOf('/c', 9192)), /\/meta is in use by another process/)
+      await node.stop()
+      // The disk of the first log folder is a new one, then those of all.
+      for (const gone of [['/a'], ['/a', '/b']]) {
+        for (const path of gone) await machine.world.disk.remove(path)
+        const again = await startNode(machine.world, configOf('/a,/b', 9092))
+        assert.deepEqual([again.clusterId, again.controller?.directoryId], [clusterId, directoryId])
+        await again.stop()
+      }
+      const other = { ...configOf('/d', 9092), nodeId: 2 }
+      await assert.rejects(startNode(machine.world, other), /\/meta belongs to node 1, and this is node 2/)
+    })(),
+  )
+})
+
 test('a node that is told to stop while it waits for its cluster stops, whatever it waits for', async () => {
   for (const [seed, abortAfterMs] of [0, 1, 20, 200, 3000].entries()) {
     for (const role of ['broker', 'broker,controller']) {

@@ -1,3 +1,5 @@
+import { assert } from '#base/assert.ts'
+import type { Uuid } from '#base/uuid.ts'
 import { Broker } from '#broker/broker.ts'
 import { glanceAtCluster, type Search, searchCluster } from '#broker/metadata/discovery.ts'
 import { markJoining } from '#controller/beginning.ts'
@@ -7,6 +9,8 @@ import { meansAnyAddress } from '#core/config/listeners.ts'
 import type { ServerConfig } from '#core/config/server.ts'
 import { LogFolders } from '#storage/log-folders.ts'
 import { ForeignFolderError } from '#storage/meta-properties.ts'
+import { MetadataFolder } from '#storage/metadata-folder.ts'
+import { StorageError } from '#storage/storage-error.ts'
 import type { Address, World } from '#world/world.ts'
 
 const STOPPED = 'stopped before it was up'
@@ -30,15 +34,22 @@ export interface RunningNode {
 export async function startNode(world: World, config: ServerConfig, abort?: AbortSignal): Promise<RunningNode> {
   const { disk, clock, random, log } = world
   for (const notice of config.notices) log.warn({}, notice)
+  const { nodeId, metadataLogDir: path } = config
+  const isApart = config.roles.controller && !config.logDirs.includes(path)
+  const apart = isApart ? await MetadataFolder.claim({ disk, random, path, nodeId }) : undefined
   const folders = await LogFolders.open({
     disk,
     clock,
     random,
     log,
     paths: config.logDirs,
-    nodeId: config.nodeId,
+    nodeId,
+    clusterId: apart?.clusterId,
     awaitsCluster: !config.quorum.founds,
     checkpointEveryMs: config.broker.number('log.flush.offset.checkpoint.interval.ms'),
+  }).catch(async (error: unknown) => {
+    await apart?.release()
+    throw error
   })
   const identified = Promise.withResolvers<string>()
   const cluster: ClusterIdentity = {
@@ -47,6 +58,7 @@ export async function startNode(world: World, config: ServerConfig, abort?: Abor
     },
     async found(id) {
       await folders.found(id)
+      await apart?.belongTo(id)
       identified.resolve(id)
     },
   }
@@ -54,8 +66,11 @@ export async function startNode(world: World, config: ServerConfig, abort?: Abor
   let controller: Controller | undefined
   let broker: Broker | undefined
   try {
+    await apart?.settle(cluster.id, folders.folders[0]?.directoryId)
+    const directoryId = apart?.directoryId ?? directoryOf(config, folders)
     const controllers = await controllersOf(world, config, cluster, abort)
-    if (config.roles.controller) controller = await startController(world, config, folders, cluster, controllers)
+    if (config.roles.controller)
+      controller = await startController(world, config, { folders, directoryId, cluster, controllers })
     if (config.roles.broker) {
       const clusterId = await orAborted(identified.promise, abort)
       const ownController = controller === undefined ? undefined : dialled(controller.address)
@@ -65,8 +80,8 @@ export async function startNode(world: World, config: ServerConfig, abort?: Abor
     // What did start would keep the process alive, and its folders locked.
     await controller?.stop()
     // A controller that ran may have been given a vote, or have voted, under the identity of its folder.
-    if (controller === undefined) await folders.closeUnused()
-    else await folders.close(folders.previousBrokerEpoch)
+    if (controller === undefined) await Promise.all([folders.closeUnused(), apart?.releaseUnused()])
+    else await Promise.all([folders.close(folders.previousBrokerEpoch), apart?.release()])
     throw error
   }
   return {
@@ -83,8 +98,17 @@ export async function startNode(world: World, config: ServerConfig, abort?: Abor
       await broker?.stop()
       await controller?.stop()
       await folders.close(broker?.epoch ?? -1)
+      await apart?.release()
     },
   }
+}
+
+/** The directory of the metadata log in a log folder. Throws a StorageError: under another's the quorum does not know this node. */
+function directoryOf({ roles, metadataLogDir }: ServerConfig, { folders }: LogFolders): Uuid | undefined {
+  const directoryId = folders.find(({ path }) => path === metadataLogDir)?.directoryId
+  if (directoryId === undefined && roles.controller)
+    throw new StorageError('EIO', metadataLogDir, `${metadataLogDir}, which has the metadata log, cannot be used`)
+  return directoryId
 }
 
 /**
@@ -124,15 +148,23 @@ async function controllersOf(
 function startController(
   world: World,
   config: ServerConfig,
-  folders: LogFolders,
-  cluster: ClusterIdentity,
-  controllers: readonly Address[],
+  {
+    folders,
+    directoryId,
+    cluster,
+    controllers,
+  }: {
+    readonly folders: LogFolders
+    readonly directoryId: Uuid | undefined
+    readonly cluster: ClusterIdentity
+    readonly controllers: readonly Address[]
+  },
 ): Promise<Controller> {
   const { broker: configs, nodeId, quorum } = config
   const listener = config.listeners.find(({ forControllers }) => forControllers)
   if (listener === undefined)
     throw new Error('process.roles contains controller, but no listener is one for controllers')
-  const place = folders.folders.find(({ path }) => path === config.metadataLogDir)
+  assert(directoryId !== undefined, 'a controller has a directory')
   const { advertised } = listener
   const self = quorum.voters.find(({ id }) => id === nodeId)
   const host = advertised?.host ?? (meansAnyAddress(listener.host) ? (self?.host ?? config.reachableAs) : undefined)
@@ -147,7 +179,7 @@ function startController(
       voters: quorum.voters,
       bootstrapServers: quorum.voters.length > 0 ? [] : controllers,
       autoJoin: quorum.autoJoin,
-      directoryId: place?.directoryId ?? (folders.directoryIds[0] as string),
+      directoryId,
       listener: { name: listener.name, address: { host: listener.host, port: listener.port } },
       ...(host !== undefined && { advertisedHost: host }),
       ...(advertised !== undefined && { advertisedPort: advertised.port }),

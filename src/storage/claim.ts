@@ -3,7 +3,7 @@ import type { NodeId } from '#base/units.ts'
 import { uuidFromRandom } from '#base/uuid.ts'
 import { type Disk, WorldError } from '#world/world.ts'
 import { LogFolder, type LogFolderWorld } from './log-folder.ts'
-import { ForeignFolderError, type MetaProperties, readMetaProperties } from './meta-properties.ts'
+import { checkOwner, ForeignFolderError, type MetaProperties, readMetaProperties } from './meta-properties.ts'
 import { cureOf, StorageError, storageError } from './storage-error.ts'
 
 export interface Claim extends LogFolderWorld {
@@ -85,17 +85,4 @@ async function inOrderOfKnowledge(disk: Disk, paths: readonly string[]): Promise
     ;(properties?.clusterId === undefined ? fresh : known).push(path)
   }
   return [...known, ...fresh]
-}
-
-function checkOwner(path: string, found: MetaProperties, nodeId: NodeId, clusterId: string | undefined): void {
-  if (found.nodeId !== nodeId) {
-    throw new ForeignFolderError(
-      `${path} belongs to node ${found.nodeId}, and this is node ${nodeId}; correct node.id or choose another folder`,
-    )
-  }
-  if (clusterId !== undefined && found.clusterId !== undefined && found.clusterId !== clusterId) {
-    throw new ForeignFolderError(
-      `${path} belongs to cluster ${found.clusterId}, and this node to ${clusterId}; choose another folder`,
-    )
-  }
 }

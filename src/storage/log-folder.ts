@@ -25,7 +25,7 @@ import { WriteTurns } from './write-turns.ts'
 const CLOSE_AT_ONCE = 2048
 const PROBE_FILE = '.tidemark-probe'
 const METADATA_TOPIC = '__cluster_metadata'
-const LOCK_FILE = '.lock'
+export const LOCK_FILE = '.lock'
 const CHECKPOINT_AT_ONCE = 128
 
 export interface LogFolderWorld {

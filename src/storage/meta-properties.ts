@@ -49,3 +49,17 @@ export function writeMetaProperties(
   if (clusterId !== undefined) lines.unshift(`cluster.id=${clusterId}`)
   return replaceFile(disk, folder, META_PROPERTIES_FILE, `#\n${lines.join('\n')}\n`)
 }
+
+/** Throws a ForeignFolderError where the folder is another node's, or another cluster's, as far as both are known. */
+export function checkOwner(path: string, found: MetaProperties, nodeId: NodeId, clusterId: string | undefined): void {
+  if (found.nodeId !== nodeId) {
+    throw new ForeignFolderError(
+      `${path} belongs to node ${found.nodeId}, and this is node ${nodeId}; correct node.id or choose another folder`,
+    )
+  }
+  if (clusterId !== undefined && found.clusterId !== undefined && found.clusterId !== clusterId) {
+    throw new ForeignFolderError(
+      `${path} belongs to cluster ${found.clusterId}, and this node to ${clusterId}; choose another folder`,
+    )
+  }
+}

@@ -227,3 +227,65 @@ test('offsets of transactions count once these are committed, and not before wha
   )
   shard.stop()
 })
+
+test('while too few are in sync what would be written is refused, and the log is not read anew for it', async () => {
+  const clock = new ManualClock()
+  const lines = new LinesLogger()
+  const partition = await ledPartition(clock, lines)
+  await new Promise(resolve =>
+    partition.produce(batch(KNOWN.key, KNOWN.value), 0, batch(KNOWN.key, KNOWN.value).length, 1, { settle: resolve }),
+  )
+  const config = { ...DEFAULT_GROUP_CONFIG, initialRebalanceDelayMs: 100 }
+  const shard = new ShardRunner(partition, {
+    clock,
+    deadlines: new Deadlines(clock),
+    log: lines,
+    config,
+    commitTimeoutMs: 5000,
+  })
+  assert.deepEqual(await groupsOf(shard), ['known'])
+  const join = (memberId: string) =>
+    shard.submit(
+      call => ({
+        kind: 'JoinGroup',
+        call,
+        version: 3,
+        clientId: 'c',
+        clientHost: '/h',
+        memberIdSuffix: memberId,
+        request: {
+          groupId: 'known',
+          sessionTimeoutMs: 6000,
+          rebalanceTimeoutMs: 6000,
+          memberId: '',
+          groupInstanceId: null,
+          protocolType: 'consumer',
+          protocols: [{ name: 'range', metadata: Buffer.alloc(0) }],
+          reason: null,
+        },
+      }),
+      () => () => {},
+    )
+  const joined = join('a')
+  partition.become(assigned(0, { partitionEpoch: 1, replicas: [1, 2], isr: [1] }), { minInSync: 2 })
+  partition.configure({ minInSync: 2 })
+  assert.ok(partition.tooFewInSync)
+  await assert.rejects(join('b'), { code: 'COORDINATOR_NOT_AVAILABLE' })
+  const end = partition.log.nextOffset
+  clock.advance(10_000)
+  // What it knows is known still: it was not thrown away.
+  const ask = { statesFilter: [], typesFilter: [] }
+  const listed = await shard.submit(
+    call => ({ kind: 'ListGroups', call, version: 5, request: ask }),
+    () => () => {},
+  )
+  assert.equal(listed.kind === 'ListGroups' ? listed.response.groups?.[0]?.groupState : '', 'PreparingRebalance')
+  assert.equal(partition.log.nextOffset, end)
+  assert.ok(!lines.lines.some(line => line.includes('could not be written')))
+
+  partition.configure(TERMS)
+  clock.advance(1000)
+  const reply = await joined
+  assert.equal(reply.kind === 'JoinGroup' ? reply.response.errorCode : -1, 0)
+  shard.stop()
+})

@@ -53,6 +53,17 @@ const READ_BYTES = 1024 * 1024
 /** Far below message.max.bytes, so that one decision of thousands of entries is several batches. */
 const BATCH_BYTES_MAX = 256 * 1024
 const RELOAD_AFTER_MS = 200
+/** What is written down by itself while too few are in sync comes when they are. */
+const TOO_FEW_RETRY_MS = 500
+/** What is written down, or prepares it. The rest is answered by what is known. */
+const WRITES: ReadonlySet<GroupCommand['kind']> = new Set<GroupCommand['kind']>([
+  'JoinGroup',
+  'SyncGroup',
+  'LeaveGroup',
+  'OffsetCommit',
+  'OffsetDelete',
+  'DeleteGroups',
+])
 /** Bytes that are no batches are so a while later as well, unless somebody mends them. */
 const RELOAD_BROKEN_AFTER_MS = 60_000
 
@@ -86,15 +97,23 @@ export class ShardRunner {
     void this.#load()
   }
 
-  /** Hands a command to the shard. Rejects with a CoordinatorError. */
+  /**
+   * Hands a command to the shard. Rejects with a CoordinatorError. While too few are in sync to write anything down it is
+   * refused before it is decided: a shard whose append is refused is read anew, and all who try again would have it read
+   * its whole log again and again.
+   */
   submit(command: (call: number) => GroupCommand, whenGone: (run: () => void) => () => void): Promise<GroupReply> {
     if (this.#stopped) return Promise.reject(new CoordinatorError('NOT_COORDINATOR'))
     if (this.#shard === undefined) return Promise.reject(new CoordinatorError('COORDINATOR_LOAD_IN_PROGRESS'))
     const call = this.#nextCall++
+    const asked = command(call)
+    if (WRITES.has(asked.kind) && this.#partition.tooFewInSync) {
+      return Promise.reject(new CoordinatorError('COORDINATOR_NOT_AVAILABLE'))
+    }
     return new Promise((resolve, reject) => {
       const open: OpenCall = { resolve, reject, forget: undefined }
       this.#calls.set(call, open)
-      this.#step(command(call))
+      this.#step(asked)
       // Most answers are there by now; one that waits may be left behind by its client.
       if (!this.#calls.has(call)) return
       open.forget = whenGone(() => {
@@ -103,10 +122,16 @@ export class ShardRunner {
     })
   }
 
-  /** Something that no client asked for. While the log is read it waits, and comes after. */
+  /** Something that no client asked for. While the log is read, or cannot be written, it waits, and comes after. */
   tell(command: GroupCommand): void {
-    if (this.#shard === undefined) this.#untold.push(command)
-    else this.#step(command)
+    this.#untold.push(command)
+    this.#tellAll()
+  }
+
+  #tellAll(): void {
+    while (this.#untold.length > 0 && this.#shard !== undefined && !this.#partition.tooFewInSync) {
+      this.#step(this.#untold.shift() as GroupCommand)
+    }
   }
 
   stop(): void {
@@ -225,9 +250,15 @@ export class ShardRunner {
     this.#wake = undefined
     const at: Millis | undefined = shard.wakeAt()
     if (at === undefined) return
-    this.#wake = this.#around.deadlines.after(Math.max(0, at - this.#around.clock.monotonic()), () =>
-      this.#step({ kind: 'Tick' }),
-    )
+    this.#tickAfter(Math.max(0, at - this.#around.clock.monotonic()))
+  }
+
+  #tickAfter(ms: Millis): void {
+    this.#wake = this.#around.deadlines.after(ms, () => {
+      if (this.#partition.tooFewInSync) return this.#tickAfter(TOO_FEW_RETRY_MS)
+      this.#tellAll()
+      this.#step({ kind: 'Tick' })
+    })
   }
 
   /** Folds the whole log; commands are refused meanwhile. */
@@ -273,7 +304,7 @@ export class ShardRunner {
       this.#around.log.debug({ partition: this.#partition.index, records, tookMs }, 'groups are loaded')
     }
     this.#step({ kind: 'Lead' })
-    for (const command of this.#untold.splice(0)) this.#step(command)
+    this.#tellAll()
   }
 
   /** What an earlier leader appended may still be lost while not all in sync have it: no answer may rest on it. */

@@ -129,6 +129,11 @@ export class Partition implements ReplicaOwner {
     return this.#leading?.replicas.isr ?? []
   }
 
+  /** Whether it leads, and fewer are in sync than must be: what all in sync are to have is refused. */
+  get tooFewInSync(): boolean {
+    return this.#leading?.replicas.tooFew ?? false
+  }
+
   get followers(): readonly FollowerState[] {
     return this.#leading?.replicas.followers ?? []
   }

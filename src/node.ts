@@ -57,8 +57,9 @@ export async function startNode(world: World, config: ServerConfig, abort?: Abor
       return folders.clusterId
     },
     async found(id) {
-      await folders.found(id)
+      // May be called again as long as the folders do not say it: they come last.
       await apart?.belongTo(id)
+      await folders.found(id)
       identified.resolve(id)
     },
   }

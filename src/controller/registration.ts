@@ -60,6 +60,8 @@ export class Registration {
     this.#busy = true
     void this.#run().finally(() => {
       this.#busy = false
+      // Somebody may lead again since it gave up.
+      this.consider()
     })
   }
 

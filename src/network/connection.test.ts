@@ -332,6 +332,27 @@ test('all connections of a node pause when their requests take up its memory, an
   assert.equal(budget.bytes, 0)
 })
 
+test('a client that reads nothing of what waits for it is idle after a while; one that reads slowly, or waits for us, is not', () => {
+  let now = 0
+  const time: Clock = { ...clock, monotonic: () => now }
+  const { api } = heldHeartbeat()
+  const [stuck, slow, waits] = [1, 2, 3].map(() => harness([api], DEFAULT_CONNECTION_LIMITS, time)) as [
+    Harness,
+    Harness,
+    Harness,
+  ]
+  waits.send(frame(API.Heartbeat, 4, 1, { groupId: 'g' }))
+  stuck.socket.queuedBytes = 1000
+  slow.socket.queuedBytes = 1000
+  const idle = []
+  for (now = 100; now <= 1500; now += 100) {
+    slow.socket.queuedBytes--
+    idle.push([stuck, slow, waits].map(({ connection }) => connection.isIdle(1000)))
+  }
+  assert.deepEqual(idle.at(10), [false, false, false])
+  assert.deepEqual(idle.at(-1), [true, false, false])
+})
+
 test('bytes count from their arrival on, to the end of the connection and of whoever holds them', () => {
   const budget = new MemoryBudget(-1, clock)
   const holders: Call[] = []

@@ -105,6 +105,9 @@ export class Connection implements Sink, Caller, Reader {
   #closing = false
   #gone = false
   readonly #whenGone = new Set<() => void>()
+  /** What waited to be read when that was looked at last, and since when it is so much. */
+  #unread = 0
+  #unreadSince: Millis = 0
   #anyFrame = false
   #space: Uint8Array = NO_BYTES
   /** The first bytes of all, to say what a stranger speaks. */
@@ -150,6 +153,21 @@ export class Connection implements Sink, Caller, Reader {
   /** Whether requests are under way; a connection with some is not idle. */
   get busy(): boolean {
     return this.#answers.waiting > 0 || this.#socket.queuedBytes > 0 || this.#paused
+  }
+
+  /**
+   * Whether nothing has come for so long, and nothing is under way; or nothing of what there is to read was read either, as
+   * by a client whose machine sleeps, or that never meant to: it would stay for ever. To be asked from time to time.
+   */
+  isIdle(idleMs: Millis): boolean {
+    const now = this.#clock.monotonic()
+    const unread = this.#socket.queuedBytes
+    if (unread !== this.#unread) {
+      this.#unread = unread
+      this.#unreadSince = now
+    }
+    const before = now - idleMs
+    return this.lastActive < before && (unread > 0 ? this.#unreadSince < before : !this.busy)
   }
 
   get partial(): boolean {

@@ -124,10 +124,7 @@ export class Server {
     const { idleMs } = this.#options
     if (!Number.isFinite(idleMs) || idleMs <= 0) return
     this.#sweep = this.#clock.after(Math.min(Math.max(idleMs / 4, 100), 60_000), () => {
-      const before = this.#clock.monotonic() - idleMs
-      for (const connection of [...this.#connections]) {
-        if (!connection.busy && connection.lastActive < before) connection.close()
-      }
+      for (const connection of [...this.#connections]) if (connection.isIdle(idleMs)) connection.close()
       this.#scheduleSweep()
     })
   }

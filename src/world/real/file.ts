@@ -11,7 +11,7 @@ export class RealFile implements File {
   readonly path: string
   /** That of its disk, where it is open for writing. */
   readonly #pace: DiskPace | undefined
-  /** Who reads from the descriptor now, and must not find another file there. */
+  /** Who reads from the descriptor or syncs it now, and must not find another file there. */
   #readers = 0
   #closing: (() => void) | undefined
   #closed = false
@@ -117,9 +117,13 @@ export class RealFile implements File {
   }
 
   sync(): Promise<void> {
+    if (this.#closed) return Promise.reject(new WorldError('EBADF', `sync ${this.path}: it is closed`))
     const sync = this.#pace?.syncBegins(performance.now())
+    // It may wait long for a thread, and would then speak of whatever has the descriptor by that time.
+    this.hold()
     return new Promise((resolve, reject) => {
       fs.fdatasync(this.descriptor, error => {
+        this.release()
         if (sync !== undefined) this.#pace?.syncEnds(sync)
         if (error) reject(worldError(error, `sync ${this.path}`))
         else resolve()

@@ -1,3 +1,4 @@
+import { assert } from '#base/assert.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { AlterConfigsRequest, AlterConfigsResponse } from '#protocol/messages/alter-configs.ts'
 import type {
@@ -6,9 +7,13 @@ import type {
 } from '#protocol/messages/incremental-alter-configs.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import { type AlterableType, type Altered, applyIncremental, replaceAll } from '../config/alter.ts'
+import type { BrokerConfigs, Overrides } from '../config/broker-configs.ts'
+import { effectiveTopicText, TOPIC_CONFIGS } from '../config/topic.ts'
 import { DONE, failed, type Outcome } from './answer.ts'
 import { CONFIG_RESOURCE, configResourceKey } from './config-resource.ts'
 import type { ControllerState } from './controller-state.ts'
+import type { TopicImage } from './image.ts'
+import { NO_LEADER } from './partition-change.ts'
 import { type MetadataRecord, metadataRecord } from './record.ts'
 import { topicNameProblem } from './topic-name.ts'
 
@@ -73,12 +78,57 @@ function alterOne(
   const missing = missingResource(state, resource) ?? minIsrProblem(state, resource, altered.changes)
   if (missing !== undefined) return missing
   for (const record of configRecords(state, resource, altered.changes)) records.push(record)
-  // Who was eligible by the old number may not be by the new one.
   if (state.elrEnabled && altered.changes.has(MIN_ISR)) {
-    const topicName = resource.resourceType === CONFIG_RESOURCE.TOPIC ? resource.resourceName : ''
-    for (const record of withoutEligible(state, topicName)) records.push(record)
+    for (const record of minIsrChanged(state, resource, altered.overrides)) records.push(record)
   }
   return DONE
+}
+
+/** Who was eligible by the old number may not be by a lower one; by a higher one they are as before. */
+function minIsrChanged(
+  state: ControllerState,
+  { resourceType, resourceName }: AlteredResource,
+  overrides: Overrides,
+): MetadataRecord[] {
+  const { brokerConfigs } = state
+  const ofTopic = resourceType === CONFIG_RESOURCE.TOPIC
+  const topicName = ofTopic ? resourceName : ''
+  // One broker's own, which is only ever taken away.
+  if (!ofTopic && resourceName !== '') return withoutEligible(state, '')
+  const before = minIsrOf(state.image.config(CONFIG_RESOURCE.TOPIC, topicName), brokerConfigs)
+  const after = ofTopic
+    ? minIsrOf(overrides, brokerConfigs)
+    : minIsrOf(new Map(), brokerConfigs.with({ dynamicDefault: overrides }))
+  if (after === before) return []
+  return after > before ? withNewEpochs(state, topicName) : withoutEligible(state, topicName)
+}
+
+function minIsrOf(overrides: Overrides, broker: BrokerConfigs): number {
+  const definition = TOPIC_CONFIGS.get(MIN_ISR)
+  assert(definition !== undefined, `there is ${MIN_ISR}`)
+  return Number(effectiveTopicText(definition, overrides, broker))
+}
+
+function topicsOf({ image }: ControllerState, topicName: string): TopicImage[] {
+  const topic = image.topicByName(topicName)
+  if (topicName === '') return [...image.topics.values()]
+  return topic === undefined ? [] : [topic]
+}
+
+/**
+ * A leader that has not heard yet of a higher number would take fewer for enough: what it then acknowledged alone, those who
+ * left are thought to hold. With a new partition epoch its word of who is in sync counts only once it has read so far; one
+ * that others change it reads behind the number anyway. Kafka does not, and forgets who is eligible.
+ */
+function withNewEpochs(state: ControllerState, topicName: string): MetadataRecord[] {
+  const records: MetadataRecord[] = []
+  for (const { id: topicId, partitions } of topicsOf(state, topicName)) {
+    for (const [partitionId, { leader }] of partitions.entries()) {
+      if (leader === NO_LEADER) continue
+      records.push(metadataRecord('PartitionChange', state.metadataVersion, { partitionId, topicId, lastKnownElr: [] }))
+    }
+  }
+  return records
 }
 
 /**
@@ -86,9 +136,8 @@ function alterOne(
  * a leader it would leave nobody who can ever lead again, so there those who are eligible stay.
  */
 function withoutEligible(state: ControllerState, topicName: string): MetadataRecord[] {
-  const { image, metadataVersion } = state
-  const topic = image.topicByName(topicName)
-  const topics = topicName === '' ? [...image.topics.values()] : topic === undefined ? [] : [topic]
+  const { metadataVersion } = state
+  const topics = topicsOf(state, topicName)
   if (topics.every(({ partitions }) => partitions.every(({ isr }) => isr.length > 0))) {
     return [metadataRecord('ClearElr', metadataVersion, { topicName })]
   }

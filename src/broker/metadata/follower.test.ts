@@ -7,6 +7,8 @@ import { KRaftVersionRecord } from '#protocol/records/control-records.ts'
 import { buildControlBatch, type ControlRecord } from '#records/control.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 import { Deadlines } from '../deadlines.ts'
+import { ControllerLink } from './controller-link.ts'
+import { Controllers } from './controllers.ts'
 import { MetadataFollower } from './follower.ts'
 import { ControllerDouble, snapshotOf } from './testing/controller-double.ts'
 
@@ -86,6 +88,44 @@ followerTest('a log with a gap is not taken: what lies in it would never come', 
   rig.append([rig.topic('f')])
   await rig.simulation.wait(5000)
   assert.deepEqual([rig.topics, rig.follower.appliedOffset], [['a'], 1])
+})
+
+test('a broker whose own controller has a damaged log reads on from another one', async () => {
+  const simulation = new Simulation(3)
+  const own = new ControllerDouble(simulation.node('own'), simulation.node('broker'))
+  const other = new ControllerDouble(simulation.node('other'), simulation.node('broker'))
+  await simulation.run(
+    (async () => {
+      const servers = [await own.listen(), await other.listen()]
+      const { world } = own.asking
+      const [home, away] = [own, other].map(({ machine: { host } }) => ({ host, port: 9093 }))
+      assert.ok(home !== undefined && away !== undefined)
+      const controllers = new Controllers([home, away], 'CONTROLLER')
+      const link = new ControllerLink(world, controllers, 'test', world.log, home)
+      const follower = new MetadataFollower({
+        nodeId: 4,
+        clusterId: null,
+        link,
+        controllers,
+        clock: world.clock,
+        deadlines: new Deadlines(world.clock),
+        log: world.log,
+        changed: async () => {},
+      })
+      for (const name of ['a', 'b', 'c']) {
+        const topic = [metadataRecord('Topic', METADATA_VERSION, { name, topicId: own.uuid() })]
+        if (name === 'b') own.rots = true
+        for (const each of [own, other]) each.append(topic)
+        own.rots = false
+      }
+      follower.start()
+      await simulation.wait(5000)
+      assert.deepEqual([...follower.image.topics.values()].map(({ name }) => name).sort(), ['a', 'b', 'c'])
+      follower.stop()
+      link.close()
+      for (const server of servers) await server.close()
+    })(),
+  )
 })
 
 followerTest('who waits is told when the broker has acted on the change, not before', async rig => {

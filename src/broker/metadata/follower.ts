@@ -219,20 +219,34 @@ export class MetadataFollower {
   }
 
   async #apply(records: Buffer, highWatermark: Offset): Promise<void> {
+    let damage: string | undefined
     for (const at of batchesOf(records)) {
       // What is not committed may still change: it is fetched again.
       if (lastOffset(records, at) >= highWatermark) break
-      const wrong = checkBatch(records, at, records.length) ?? checkCrc(records, at)
-      if (wrong !== undefined) throw new DecodeError(wrong.message)
-      const first = baseOffset(records, at)
-      // The log has no gaps: what lies in one would never come.
-      if (first > this.#fetchOffset) throw new DecodeError(`offset ${first} where ${this.#fetchOffset} is due`)
+      damage = this.#damageOf(records, at)
+      if (damage !== undefined) break
       foldBatch(this.#image, records, at, { from: this.#fetchOffset })
       this.#noteQuorum(records, at)
       this.#fetchOffset = lastOffset(records, at) + 1
       this.#lastEpoch = leaderEpoch(records, at)
     }
     await this.#act()
+    if (damage === undefined) return
+    const { link } = this.#options
+    this.#complain(
+      damage,
+      'the metadata log of a controller is damaged, so the broker looks for another one, and stays behind until it has it. Check the disk of the controller',
+    )
+    link.lookElsewhere()
+    await link.rest(DAMAGED_REST_MS)
+  }
+
+  #damageOf(records: Buffer, at: number): string | undefined {
+    const wrong = checkBatch(records, at, records.length) ?? checkCrc(records, at)
+    if (wrong !== undefined) return wrong.message
+    const first = baseOffset(records, at)
+    // The log has no gaps: what lies in one would never come.
+    return first > this.#fetchOffset ? `offset ${first} where ${this.#fetchOffset} is due` : undefined
   }
 
   #noteQuorum(bytes: Buffer, at: number): void {

@@ -43,6 +43,8 @@ export class ControllerDouble {
   highWatermark = 0
   /** Whether its log is one that parts from what was fetched. */
   isOther = false
+  /** Whether what is appended lies damaged on its disk. */
+  rots = false
   readonly fetched: number[] = []
   /** One that answers fetches below its end. */
   snapshot: { readonly endOffset: number; readonly bytes: Buffer } | undefined
@@ -69,6 +71,7 @@ export class ControllerDouble {
   }
 
   #add(bytes: Buffer, count: number, committed: boolean): void {
+    if (this.rots) bytes[bytes.length - 1] = (bytes.at(-1) as number) ^ 1
     this.#log.push({ baseOffset: this.nextOffset, bytes })
     this.nextOffset += count
     if (committed) this.highWatermark = this.nextOffset

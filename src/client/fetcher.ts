@@ -305,13 +305,14 @@ export class Fetcher {
     // Nothing is at or after the time: what comes next is.
     const beyond = found.filter(({ offset }) => offset < 0).map(each => ({ ...each, spec: 'latest' as const }))
     const ends = beyond.length > 0 ? await listOffsets(this.#client, beyond, { committed }) : []
-    const offsets = new Map([...found, ...ends].map(each => [keyOf(each), each.offset]))
+    const offsets = new Map([...found, ...ends].map(each => [keyOf(each), each]))
     for (const each of lost) {
-      const offset = offsets.get(keyOf(each)) ?? -1
+      const { offset = -1, leaderEpoch = -1 } = offsets.get(keyOf(each)) ?? {}
       // It may have been taken away, or moved elsewhere by a seek, in the meantime.
       if (this.#partitions.get(keyOf(each)) !== each || each.position !== undefined || offset < 0) continue
       each.position = offset
-      each.epochs = new ReadEpochs(offset)
+      // Of the log in which it was found: an end that was cut since is not where reading goes on.
+      each.epochs = new ReadEpochs(offset, leaderEpoch)
       each.seek = this.#options.offsetReset
     }
   }

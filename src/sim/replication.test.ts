@@ -507,6 +507,9 @@ test('after a leader was elected that lacks what was read, consumers read on whe
     await cluster.stop('b2')
     await write('lost')
     for (const each of [live, careful]) assert.deepEqual(await read(each), ['0 everywhere', '1 lost'])
+    const fromTheEnd = new Consumer(client)
+    fromTheEnd.assign([{ topic: 't', partition: 0, from: 'latest' }])
+    assert.deepEqual(await read(fromTheEnd), [])
     const member = consumer({ group: 'g', offsetReset: 'earliest' })
     assert.deepEqual(await read(member), ['0 everywhere', '1 lost'])
     await member.close()
@@ -520,7 +523,7 @@ test('after a leader was elected that lacks what was read, consumers read on whe
     await electLeaders(client, 'unclean', [{ topic: 't', partition: 0 }])
     await until(cluster, 'it leads', async () => (await partitionOf(client, 't')).leader === 2)
     for (const value of ['anew', 'more', 'most']) await write(value)
-    assert.deepEqual(await read(live), ['1 anew', '2 more', '3 most'])
+    for (const each of [live, fromTheEnd]) assert.deepEqual(await read(each), ['1 anew', '2 more', '3 most'])
     await assert.rejects(read(careful), {
       code: 'OFFSET_OUT_OF_RANGE',
       message: /was cut at offset 1, and was read to 2/,

@@ -180,10 +180,7 @@ function alterPartitionError(
     const broker = state.image.broker(id)
     if (!state.isActive(id) || (brokerEpoch !== -1 && brokerEpoch !== broker?.epoch)) return false
     // A leader may yet see it as in sync whose folder has failed: it would be waited for until it has been silent for long.
-    return (
-      partition.isr.includes(id) ||
-      directoryIsOnline(broker, directoryOf(partition, id))
-    )
+    return partition.isr.includes(id) || directoryIsOnline(broker, directoryOf(partition, id))
   })
   return eligible ? ErrorCode.NONE : ErrorCode.INELIGIBLE_REPLICA
 }

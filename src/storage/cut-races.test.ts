@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { StorageError } from './storage-error.ts'
 import { MemoryDisk } from './testing/memory-disk.ts'
-import { appendTo, offsetsIn, openRig, plainBatch, readAll } from './testing/rig.ts'
+import { appendNowTo, appendTo, offsetsIn, openRig, plainBatch, readAll } from './testing/rig.ts'
 
 const T0 = 1_700_000_000_000
 
@@ -161,4 +162,99 @@ test('two retentions at once take away what is too old, and no more', async () =
   assert.deepEqual(taken, [2, 0])
   assert.equal(rig.log.startOffset, 8)
   await rig.log.close()
+})
+
+test('a file that a roll could not begin with is not taken away when the log begins anew under its name', async () => {
+  const rig = await openRig({ segmentBytes: 600 })
+  for (let index = 0; index < 2; index++) await appendTo(rig, plainBatch(index * 2, 2, 100, T0))
+  rig.disk.fault = operation => (operation === 'size' ? 'EIO' : undefined)
+  await assert.rejects(appendTo(rig, plainBatch(4, 2, 100, T0)), StorageError)
+  rig.disk.fault = () => undefined
+  await rig.log.truncateFullyAndStartAt(4)
+  rig.clock.advance(6000)
+  await turns(100)
+  assert.equal(rig.log.failure, undefined)
+  await appendTo(rig, plainBatch(4, 2, 100, T0))
+  const again = await openRig({ segmentBytes: 600 }, { disk: rig.disk.afterKill(), clean: false })
+  assert.deepEqual(offsetsIn(await readAll(again.log)), [4, 5])
+})
+
+test('a log that begins anew never ends behind the offset that comes next', async () => {
+  const rig = await openRig()
+  const gate = hold(rig.disk)
+  const anew = rig.log.truncateFullyAndStartAt(100)
+  while (gate.held() === 0) await turns(1)
+  assert.ok(rig.log.endOffset <= rig.log.nextOffset)
+  gate.letGo()
+  await anew
+  await rig.log.close()
+})
+
+test('a snapshot of producers that could not be written is cut off with what it speaks of', async () => {
+  const rig = await openRig()
+  const of = (producerId: number, baseSequence: number) => ({ producerId, producerEpoch: 0, baseSequence })
+  await appendTo(rig, plainBatch(0, 2, 100, T0, of(1, 0)))
+  rig.disk.fault = (operation, path) => (operation === 'sync' && path.endsWith('.snapshot') ? 'EIO' : undefined)
+  await assert.rejects(rig.log.checkpoint(), StorageError)
+  rig.disk.fault = () => undefined
+  await rig.log.truncateTo(0)
+  await appendTo(rig, plainBatch(0, 2, 100, T0, of(2, 0)))
+  const again = await openRig({}, { disk: rig.disk.afterKill(), clean: false })
+  assert.deepEqual([...again.fold.producers.keys()], [2])
+})
+
+test('a segment that retention could not take away keeps what is appended to it after a cut', async () => {
+  const rig = await openRig({ segmentBytes: 600, retentionMs: 1000 })
+  for (let index = 0; index < 6; index++) await appendTo(rig, plainBatch(index * 2, 2, 100, T0))
+  await rig.log.checkpoint()
+  rig.disk.fault = (operation, path) => (operation === 'rename' && path.endsWith('.index') ? 'EIO' : undefined)
+  await assert.rejects(rig.log.retain(T0 + 1_000_000, 8), StorageError)
+  rig.disk.fault = () => undefined
+  // A leader that lacks all of it was elected, as its topic allows.
+  await rig.log.truncateTo(2)
+  await appendTo(rig, plainBatch(2, 2, 100, T0))
+  const { startOffset } = rig.log
+  const again = await openRig({ segmentBytes: 600 }, { disk: rig.disk.afterKill(), clean: false, startOffset })
+  assert.deepEqual([again.log.startOffset, again.log.endOffset], [startOffset, 4])
+})
+
+test('the end offset does not pass what a sync is under way for, and never moves back', async () => {
+  const disk = new MemoryDisk()
+  disk.isBrisk = true
+  const open = disk.open.bind(disk)
+  const syncs: (() => void)[] = []
+  disk.open = async (path, how) => {
+    const file = await open(path, how)
+    return { ...file, sync: () => new Promise<void>(resolve => syncs.push(resolve)) }
+  }
+  const rig = await openRig({ flushMessages: 3 }, { disk })
+  let end = 0
+  const ends: number[] = []
+  const append = (count: number): void => {
+    const first = rig.log.nextOffset
+    void appendNowTo(rig, plainBatch(first, count, 10, T0))
+    rig.clock.time += 10
+  }
+  const look = async (): Promise<void> => {
+    await turns(5)
+    assert.ok(rig.log.endOffset >= end, `${rig.log.endOffset} after ${end}`)
+    end = rig.log.endOffset
+    ends.push(end)
+  }
+  append(1)
+  append(3)
+  await look()
+  // Shares the next sync, though it alone would need none.
+  append(1)
+  await look()
+  syncs.shift()?.()
+  await look()
+  append(1)
+  await look()
+  for (let round = 0; round < 5; round++) {
+    for (const done of syncs.splice(0)) done()
+    await look()
+  }
+  assert.equal(end, 6)
+  assert.ok(ends[3] !== undefined && ends[3] <= 4, ends.join())
 })

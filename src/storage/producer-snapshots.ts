@@ -16,6 +16,8 @@ export class ProducerSnapshots {
   readonly #folder: string
   /** Rising. */
   #offsets: readonly Offset[] = NONE
+  /** Of those that could not be written: the file may be there all the same, and whole. */
+  readonly #unsure = new Set<Offset>()
 
   constructor(disk: Disk, folder: string, offsets: readonly Offset[]) {
     this.#disk = disk
@@ -37,7 +39,9 @@ export class ProducerSnapshots {
     segmentBases: readonly Offset[],
     syncs: Syncs = syncEach(this.#disk),
   ): Promise<void> {
+    this.#unsure.add(offset)
     await overwriteFile(this.#disk, this.#path(offset), encodeProducerSnapshot(entries), syncs)
+    this.#unsure.delete(offset)
     if (!this.#offsets.includes(offset)) this.#offsets = [...this.#offsets, offset].toSorted((a, b) => a - b)
     await this.removeStrays(segmentBases)
   }
@@ -54,11 +58,11 @@ export class ProducerSnapshots {
   }
 
   removeAbove(end: Offset): Promise<void> {
-    return this.#remove(this.#offsets.filter(offset => offset > end))
+    return this.#remove([...this.#offsets, ...this.#unsure].filter(offset => offset > end))
   }
 
   removeBelow(start: Offset): Promise<void> {
-    return this.#remove(this.#offsets.filter(offset => offset < start))
+    return this.#remove([...this.#offsets, ...this.#unsure].filter(offset => offset < start))
   }
 
   removeStrays(segmentBases: readonly Offset[]): Promise<void> {
@@ -68,7 +72,11 @@ export class ProducerSnapshots {
   async #remove(offsets: readonly Offset[]): Promise<void> {
     if (offsets.length === 0) return
     this.#offsets = this.#offsets.filter(offset => !offsets.includes(offset))
-    for (const offset of offsets) await this.#disk.remove(this.#path(offset))
+    for (const offset of offsets) this.#unsure.add(offset)
+    for (const offset of new Set(offsets)) {
+      await this.#disk.remove(this.#path(offset))
+      this.#unsure.delete(offset)
+    }
   }
 
   #path(offset: Offset): string {

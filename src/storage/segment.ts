@@ -429,10 +429,13 @@ export class Segment {
     this.#aborted = undefined
   }
 
-  /** Adds `.deleted` to the names, so that a crash does not bring the segment back. */
+  /**
+   * Adds `.deleted` to the names, so that a crash does not bring the segment back. To that of the log last: where one of
+   * them fails the segment is still there, indexes are made anew, and what is appended to it after a cut has to stay.
+   */
   async renameDeleted(): Promise<void> {
     const { disk } = this.#place
-    for (const suffix of SEGMENT_SUFFIXES) {
+    for (const suffix of SEGMENT_SUFFIXES.toReversed()) {
       await disk.rename(this.path(suffix), `${this.path(suffix)}.deleted`).catch(ignoreMissing)
     }
   }

@@ -112,6 +112,8 @@ export class Segments {
   /** Throws them all away; an empty one at `offset` takes their place. */
   async restart(offset: Offset): Promise<void> {
     const { list } = this
+    // Later it would take the file of the one that begins here, if it has the same name.
+    await this.removeUnborn()
     while (list.length > 1) {
       await this.active.removeFiles()
       list.pop()

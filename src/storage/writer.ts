@@ -91,6 +91,8 @@ export class Writer {
   #queue: Gather[] = []
   #drainPlanned = false
   #awaitingSync: Gather[] = []
+  /** The same, for whom the sync that is under way was made. */
+  #inSync: readonly Gather[] = []
   /** Appends wait for a sync, and the watch knows. */
   #isSyncWatched = false
   #syncing: Promise<void> | undefined
@@ -169,7 +171,7 @@ export class Writer {
 
   /** Writes within the append; false when it has to go the way of all others, which tells of what went wrong as well. */
   #writeWithin(part: Buffer, end: Offset): boolean {
-    if (this.#turns > 0 || this.#drainPlanned || this.#queue.length > 0 || this.#awaitingSync.length > 0) return false
+    if (this.#turns > 0 || this.#drainPlanned || this.#queue.length > 0 || this.#isSyncAwaited) return false
     if (part.length > WITHIN_BYTES_MAX || end - this.durableOffset >= this.config.flushMessages) return false
     const { active } = this.#segments
     const file = active.writableFile
@@ -191,6 +193,11 @@ export class Writer {
     this.endOffset = end
     if (this.config.flushMs < Number.MAX_SAFE_INTEGER) this.#planFlush()
     return true
+  }
+
+  /** What is written now counts behind what waits for a sync: the end offset must not pass it, and come back. */
+  get #isSyncAwaited(): boolean {
+    return this.#awaitingSync.length > 0 || this.#inSync.length > 0
   }
 
   #gatherFor(size: number): Gather {
@@ -305,7 +312,7 @@ export class Writer {
     this.#writtenOffset = gather.endOffset
     this.#cure.wrote()
     const mustSync = this.#writtenOffset - this.durableOffset >= this.config.flushMessages
-    if (mustSync || this.#awaitingSync.length > 0) {
+    if (mustSync || this.#isSyncAwaited) {
       this.#awaitingSync.push(gather)
       if (!this.#isSyncWatched) this.#options.watch?.syncBegins()
       this.#isSyncWatched = true
@@ -408,13 +415,16 @@ export class Writer {
     const target = this.#writtenOffset
     const waiting = this.#awaitingSync
     this.#awaitingSync = []
+    this.#inSync = waiting
     try {
       await this.#segments.sync(syncs)
     } catch (error) {
+      this.#inSync = []
       this.#awaitingSync = [...waiting, ...this.#awaitingSync]
       this.#fail(error, undefined, true)
       throw storageError(error, this.#options.place.folder)
     }
+    this.#inSync = []
     // A write that failed meanwhile: what waits is behind the end offset and will be cut off.
     const { failure } = this
     if (failure !== undefined) {
@@ -500,6 +510,7 @@ export class Writer {
 
   async #cutTo(offset: Offset): Promise<void> {
     this.endOffset = Math.min(this.endOffset, offset)
+    this.startOffset = Math.min(this.startOffset, this.endOffset)
     await this.#ends(await this.#segments.cut(offset))
   }
 
@@ -512,6 +523,7 @@ export class Writer {
     this.#restarting = offset
     this.startOffset = offset
     this.endOffset = offset
+    this.nextOffset = offset
     await this.#segments.restart(offset)
     this.#epochs.clear()
     await this.#snapshots.removeAbove(-1)

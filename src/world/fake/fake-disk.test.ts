@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { SeededRandom } from '#base/random.ts'
+import { NO_DISK_FAULTS } from './fake-disk.ts'
 import { Content, SECTOR_BYTES } from './inode.ts'
 import { Simulation } from './simulation.ts'
 
@@ -53,6 +54,43 @@ describe('the disk of the simulation', () => {
           sizes.add(await file.size())
         }
         assert.ok(sizes.has(8), 'a part may have been taken')
+      })(),
+    )
+  })
+
+  test('one of several folders has the faults, and is replaced by an empty one without that the machine is turned off', async () => {
+    const simulation = new Simulation(4)
+    const node = simulation.node('n')
+    await simulation.run(
+      (async () => {
+        const open = (path: string) => node.world.disk.open(path, { create: true, write: true })
+        await node.world.disk.makeFolder('/a/x')
+        await node.world.disk.makeFolder('/ab')
+        const [inA, inAb] = [await open('/a/x/f'), await open('/ab/f')]
+        for (const file of [inA, inAb]) await file.write([Buffer.from('12345678')], 0)
+        node.disk.faults = { ...node.disk.faults, within: '/a', readFails: 1, writeFails: 1, syncFails: 1 }
+        await assert.rejects(inA.read(new Uint8Array(8), 0), { code: 'EIO' })
+        await assert.rejects(inA.sync(), { code: 'EIO' })
+        await assert.rejects(open('/a/g'), { code: 'EIO' })
+        await assert.rejects(node.world.disk.list('/a'), { code: 'EIO' })
+        await inAb.sync()
+        assert.equal(await inAb.read(new Uint8Array(8), 0), 8)
+        node.disk.faults = { ...NO_DISK_FAULTS, within: '/a' }
+        node.disk.faults.capacity = node.disk.usedBytes + 2
+        assert.equal(node.disk.usedBytes, 8)
+        await assert.rejects(inA.write([Buffer.from('123')], 8), { code: 'ENOSPC' })
+        await inAb.write([Buffer.from('123')], 8)
+        node.disk.faults = { ...NO_DISK_FAULTS }
+        await node.world.disk.syncFolder('/')
+
+        const boot = await node.world.disk.bootId()
+        node.crash()
+        node.disk.replace('/a')
+        assert.equal(await node.world.disk.bootId(), boot)
+        assert.deepEqual(await node.world.disk.list('/a'), [])
+        assert.deepEqual(await node.world.disk.list('/ab'), [{ name: 'f', folder: false }])
+        node.powerCut()
+        assert.deepEqual(await node.world.disk.list('/a'), [])
       })(),
     )
   })

@@ -6,6 +6,8 @@ import type { Micros } from './schedule.ts'
 
 /** What may be wrong with a disk; all of it may change while it is in use. */
 export interface DiskFaults {
+  /** The folder below which it is wrong, as when each lies on a disk of its own; everywhere when undefined. */
+  within: string | undefined
   /** How long an operation takes, from and to. */
   latencyUs: readonly [Micros, Micros]
   /** How likely each fails with EIO. A failed write has written a prefix; a failed sync has lost anything. */
@@ -26,6 +28,7 @@ export interface DiskFaults {
 const UNLIMITED = 2 ** 40
 
 export const NO_DISK_FAULTS: DiskFaults = {
+  within: undefined,
   latencyUs: [20, 400],
   readFails: 0,
   writeFails: 0,
@@ -56,7 +59,8 @@ export interface DiskHost {
  * A disk in memory, which may: take its time, and so reorder what was not awaited; fail with EIO; be full; hang, and go on or fail after that. When the
  * process dies, what was under way happened, in part, or not at all, and what had returned stays. When the power is cut,
  * files keep what was synced and any or none of the sectors written since, names what was synced and a prefix of the changes
- * since. A disk that is replaced is empty. It never changes what was synced, never tears a name, never lies unless told to.
+ * since. A disk that is replaced is empty. Its folders may lie on disks of their own, of which one has the faults. It never
+ * changes what was synced, never tears a name, never lies unless told to.
  */
 export class FakeDisk {
   faults: DiskFaults = { ...NO_DISK_FAULTS }
@@ -93,7 +97,7 @@ export class FakeDisk {
   }
 
   #open(path: string, { create, write }: { readonly create: boolean; readonly write: boolean }): Promise<File> {
-    return this.perform({ event: 'open', path, size: 0 }, this.faults.readFails, () => {
+    return this.perform({ event: 'open', path, size: 0 }, this.faultsOf(path).readFails, () => {
       const inode = this.#names.open(path, create)
       inode.opened++
       return new FakeFile(this, inode, path, write)
@@ -101,7 +105,7 @@ export class FakeDisk {
   }
 
   #list(folder: string): Promise<readonly Entry[]> {
-    return this.perform({ event: 'list', path: folder, size: 0 }, this.faults.readFails, () => {
+    return this.perform({ event: 'list', path: folder, size: 0 }, this.faultsOf(folder).readFails, () => {
       const entries = this.#names.list(folder)
       // In no order means in any.
       for (let i = entries.length - 1; i > 0; i--) {
@@ -115,7 +119,7 @@ export class FakeDisk {
   }
 
   #readFile(path: string): Promise<Uint8Array | undefined> {
-    return this.perform({ event: 'readFile', path, size: 0 }, this.faults.readFails, () => {
+    return this.perform({ event: 'readFile', path, size: 0 }, this.faultsOf(path).readFails, () => {
       const node = this.#names.find(path)
       if (node instanceof Folder) throw new WorldError('EISDIR', `read ${path}: it is a folder`)
       return node?.content.bytes.slice()
@@ -123,7 +127,7 @@ export class FakeDisk {
   }
 
   #syncFolder(folder: string): Promise<void> {
-    return this.perform({ event: 'syncFolder', path: folder, size: 0 }, this.faults.syncFails, () => {
+    return this.perform({ event: 'syncFolder', path: folder, size: 0 }, this.faultsOf(folder).syncFails, () => {
       if (this.faults.syncLies) this.#names.folder(folder, `sync folder ${folder}`)
       else this.#names.sync(folder)
     })
@@ -136,7 +140,8 @@ export class FakeDisk {
     const operation = { event: 'syncAll', path: folders.join(' '), size: files.length }
     return this.perform(operation, 0, () => {
       // That it failed says nothing: what is lost is told by the file's own sync.
-      if (this.faults.syncFails > 0 && this.#host.random.chance(this.faults.syncFails)) return false
+      const { syncFails } = this.#faultsOfAny(folders)
+      if (syncFails > 0 && this.#host.random.chance(syncFails)) return false
       for (const folder of folders) this.#names.folder(folder, `sync folder ${folder}`)
       if (this.faults.syncLies) return true
       for (const sync of syncs) sync()
@@ -147,8 +152,8 @@ export class FakeDisk {
 
   #space(folder: string): Promise<{ readonly free: number; readonly total: number }> {
     return this.perform({ event: 'space', path: folder, size: 0 }, 0, () => ({
-      free: this.room,
-      total: this.faults.capacity,
+      free: this.roomAt(folder),
+      total: this.faultsOf(folder).capacity,
     }))
   }
 
@@ -166,14 +171,26 @@ export class FakeDisk {
     })
   }
 
+  /** The faults that the disk has at a place. */
+  faultsOf(path: string): DiskFaults {
+    const { within } = this.faults
+    return within === undefined || path === within || path.startsWith(`${within}/`) ? this.faults : NO_DISK_FAULTS
+  }
+
+  #faultsOfAny(folders: readonly string[]): DiskFaults {
+    const faulty = folders.find(folder => this.faultsOf(folder) === this.faults)
+    return faulty === undefined ? NO_DISK_FAULTS : this.faults
+  }
+
+  /** Bytes in the files of all that may be full. */
   get usedBytes(): number {
-    return this.#names.used
+    return this.#names.usedBelow(this.faults.within)
   }
 
   /** Bytes that still fit. */
-  get room(): number {
-    const { capacity } = this.faults
-    return capacity === UNLIMITED ? capacity : Math.max(0, capacity - this.#names.used)
+  roomAt(path: string): number {
+    const { capacity } = this.faultsOf(path)
+    return capacity === UNLIMITED ? capacity : Math.max(0, capacity - this.usedBytes)
   }
 
   /** The process dies: what was under way may have happened; nothing that it had open is open any more. */
@@ -182,10 +199,17 @@ export class FakeDisk {
     for (const file of this.#names.files()) file.forgetFailedSyncs()
   }
 
-  /** The disk is replaced by an empty one, while no process lives. */
-  replace(): void {
-    this.#boots++
+  /**
+   * The disk is replaced by an empty one, while no process lives; or the one that a folder lies on, without that the
+   * machine is turned off.
+   */
+  replace(folder?: string): void {
     this.#interrupt()
+    if (folder !== undefined) {
+      this.#names.empty(folder)
+      return
+    }
+    this.#boots++
     this.#names = new Names()
   }
 
@@ -237,19 +261,19 @@ export class FakeDisk {
         if (!(error instanceof WorldError)) throw error
       }
     }
-    return this.perform({ event, path, size: 0, interrupted }, this.faults.writeFails, change)
+    return this.perform({ event, path, size: 0, interrupted }, this.faultsOf(path).writeFails, change)
   }
 
   /** Does it after a while, or fails in that time. */
   perform<T>(operation: Operation, fails: number, run: () => T, failed?: () => void): Promise<T> {
     const { random } = this.#host
-    const [from, to] = this.faults.latencyUs
+    const [from, to] = this.faultsOf(operation.path).latencyUs
     const life = this.#life
     return new Promise((resolve, reject) => {
       this.#underWay.add(operation)
       const go = (failsNow: boolean): void => {
         if (life !== this.#life) return
-        if (this.faults.hangs) {
+        if (this.faultsOf(operation.path).hangs) {
           this.#stuck.push(go)
           return
         }
@@ -277,7 +301,7 @@ export class FakeDisk {
   /** Does it at once, or in part if at all and returns false; fails by throwing. */
   performNow({ event, path, size }: Operation, run: () => void, failed: () => void): boolean {
     const { random, trace } = this.#host
-    const { hangs, writesNow, writeFails } = this.faults
+    const { hangs, writesNow, writeFails } = this.faultsOf(path)
     if (hangs) return false
     if (!random.chance(writesNow)) {
       if (random.chance(0.3)) failed()

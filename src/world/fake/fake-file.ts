@@ -1,6 +1,6 @@
 import { sizeOf } from '#base/bytes.ts'
 import { type File, WorldError } from '../world.ts'
-import type { FakeDisk } from './fake-disk.ts'
+import type { DiskFaults, FakeDisk } from './fake-disk.ts'
 import type { Inode } from './inode.ts'
 
 /** An open file of a {@link FakeDisk}. */
@@ -27,7 +27,7 @@ export class FakeFile implements File {
   }
 
   read(into: Uint8Array, position: number): Promise<number> {
-    return this.#perform('read', into.length, this.#disk.faults.readFails, () => {
+    return this.#perform('read', into.length, this.#faults.readFails, () => {
       const { bytes } = this.#inode.content
       const end = Math.min(bytes.length, position + into.length)
       if (end <= position) return 0
@@ -42,7 +42,7 @@ export class FakeFile implements File {
     return this.#perform(
       'write',
       size,
-      this.#disk.faults.writeFails,
+      this.#faults.writeFails,
       () => this.#put(parts, size, position),
       () => this.#putSome(parts, this.#disk.random.below(size + 1), position),
       part => this.#putSome(parts, Math.min(Math.floor(part * size), size - this.#lacking(size, position)), position),
@@ -77,12 +77,12 @@ export class FakeFile implements File {
   /** Bytes of a write for which there is no room. */
   #lacking(size: number, position: number): number {
     const grows = Math.max(0, position + size - this.#inode.content.size)
-    return grows > 0 ? Math.max(0, grows - this.#disk.room) : 0
+    return grows > 0 ? Math.max(0, grows - this.#disk.roomAt(this.#path)) : 0
   }
 
   truncate(size: number): Promise<void> {
     const cut = (): void => this.#inode.truncate(size)
-    return this.#perform('truncate', size, this.#disk.faults.writeFails, cut, undefined, part => {
+    return this.#perform('truncate', size, this.#faults.writeFails, cut, undefined, part => {
       if (part === 1) cut()
     })
   }
@@ -93,7 +93,7 @@ export class FakeFile implements File {
     return this.#perform(
       'sync',
       changes,
-      this.#disk.faults.syncFails,
+      this.#faults.syncFails,
       () => {
         if (!this.#disk.faults.syncLies) this.#inode.sync(changes)
       },
@@ -126,6 +126,10 @@ export class FakeFile implements File {
 
   release(): void {
     if (--this.#holds === 0) this.#closing?.()
+  }
+
+  get #faults(): DiskFaults {
+    return this.#disk.faultsOf(this.#path)
   }
 
   get #usable(): boolean {

@@ -127,11 +127,27 @@ export class Names {
     }
   }
 
-  /** Bytes in all files that have a name. */
-  get used(): number {
+  /** Bytes in all files that have a name, or one below a folder. */
+  usedBelow(path = ''): number {
+    const folder = this.find(path)
     let size = 0
-    for (const file of this.files()) size += file.content.size
+    if (folder instanceof Folder) for (const file of this.files(folder)) size += file.content.size
     return size
+  }
+
+  /** Nothing is below it any more, nor was there ever: another disk stands in the place of the one that had it. */
+  empty(path: string): void {
+    const folder = this.find(path)
+    if (!(folder instanceof Folder)) return
+    const gone = new Set<Folder>()
+    const collect = (each: Folder): void => {
+      gone.add(each)
+      for (const node of each.entries.values()) if (node instanceof Folder) collect(node)
+    }
+    collect(folder)
+    this.#journal = this.#journal.filter(change => !change.some(rename => gone.has(rename.folder)))
+    folder.entries.clear()
+    folder.durable.clear()
   }
 
   #change(change: readonly Rename[]): void {

@@ -5,6 +5,7 @@ import { Channel } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode, errorOf } from '#protocol/errors.ts'
 import { plainBatch } from '#storage/testing/rig.ts'
+import { NO_DISK_FAULTS } from '#world/fake/fake-disk.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 import { startNode } from './node.ts'
 
@@ -171,6 +172,43 @@ test('a folder of the metadata apart from the others has a name of its own, and 
       }
       const other = { ...configOf('/d', 9092), nodeId: 2 }
       await assert.rejects(startNode(machine.world, other), /\/meta belongs to node 1, and this is node 2/)
+    })(),
+  )
+})
+
+test('a controller does not begin without the folder of its log, nor leaves anything there; a broker does without one', async () => {
+  const simulation = new Simulation(5)
+  await simulation.run(
+    (async () => {
+      const machine = simulation.node('broker')
+      const overrides = ['log.dirs=/a,/b', 'listeners=PLAINTEXT://:9092']
+      const result = serverConfig({ overrides })
+      assert.ok('config' in result)
+      const { config } = result
+      await (await startNode(machine.world, config)).stop()
+      for (const [folder, begins] of [
+        ['/b', true],
+        ['/a', false],
+      ] as const) {
+        // Only who reads the folder sees it: the log of the metadata could be written.
+        machine.disk.faults = { ...NO_DISK_FAULTS, within: `${folder}/meta.properties`, readFails: 1 }
+        const before = machine.disk.peekNames(folder)
+        const mark = String(machine.disk.peek('/b/.kafka_cleanshutdown'))
+        const started = await startNode(machine.world, config).catch((error: Error) => error)
+        if (started instanceof Error) {
+          assert.match(started.message, /\/a, which has the metadata log, cannot be used/)
+          assert.deepEqual(machine.disk.peekNames(folder), before)
+          assert.equal(String(machine.disk.peek('/b/.kafka_cleanshutdown')), mark)
+        } else await started.stop()
+        assert.equal(!(started instanceof Error), begins)
+      }
+      machine.disk.faults = { ...NO_DISK_FAULTS }
+      const node = await startNode(machine.world, config)
+      assert.deepEqual(
+        node.broker?.logFolders().map(({ online }) => online),
+        [true, true],
+      )
+      await node.stop()
     })(),
   )
 })

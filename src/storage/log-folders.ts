@@ -235,7 +235,8 @@ export class LogFolders {
     const { previousBrokerEpoch } = this
     const isUnused = !this.#isRegistered && this.#folders.every(({ logs }) => logs.size === 0)
     await this.#close(folder =>
-      isUnused ? folder.closeUnused(previousBrokerEpoch) : folder.close(previousBrokerEpoch),
+      // Also where another folder could not be had: what each says of the life before is as true as it was.
+      isUnused ? folder.closeUnused(folder.keptBrokerEpoch ?? -1) : folder.close(previousBrokerEpoch),
     )
   }
 

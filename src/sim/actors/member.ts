@@ -5,10 +5,11 @@ import type { FakeNode } from '#world/fake/fake-node.ts'
 import type { Address } from '#world/world.ts'
 import { type RunningNode, startNode } from '../../node.ts'
 import { Violation } from '../checkers/partition-log.ts'
-import { healDisk } from '../faults/disk.ts'
+import { healDisk, loseFolder } from '../faults/disk.ts'
 import { PORT, type Scene } from './scene.ts'
 import type { Death } from './server.ts'
 
+/** The first one, where the log of the metadata lies. */
 export const FOLDER = '/data/tidemark'
 const CONTROLLER_PORT = 9093
 /** In calm, with all its peers there or coming. */
@@ -22,6 +23,8 @@ export interface MemberPlan {
   readonly voters: readonly number[]
   /** Elsewhere the ids of those that it joins; whoever joins nobody founds the cluster. */
   readonly join: readonly number[]
+  /** `log.dirs`. */
+  readonly folders: readonly string[]
   readonly rack: string | undefined
   readonly overrides: readonly string[]
 }
@@ -32,18 +35,25 @@ export class Member {
   readonly node: FakeNode
   readonly isController: boolean
   readonly isBroker: boolean
+  readonly folders: readonly string[]
   readonly #scene: Scene
   readonly #random: SeededRandom
   readonly #config: ServerConfig
   #running: RunningNode | undefined
   #silenced: () => void
+  /** Asked before a start in which folders may fail: without one of them it may lack what it is believed to have (KIP-966). */
+  readonly #mayLack: () => boolean
+  /** A folder that this life has to do without. */
+  #lost: string | undefined
 
-  constructor(scene: Scene, plan: MemberPlan, random: SeededRandom, silenced: () => void) {
-    const { id, roles, voters, join, rack, overrides } = plan
+  constructor(scene: Scene, plan: MemberPlan, random: SeededRandom, silenced: () => void, mayLack: () => boolean) {
+    const { id, roles, voters, join, folders, rack, overrides } = plan
     this.#scene = scene
     this.#random = random
     this.#silenced = silenced
+    this.#mayLack = mayLack
     this.id = id
+    this.folders = folders
     this.isController = roles.includes('controller')
     this.isBroker = roles.includes('broker')
     this.node = scene.simulation.node(nameOf(id))
@@ -55,7 +65,7 @@ export class Member {
       overrides: [
         `node.id=${id}`,
         `process.roles=${roles}`,
-        `log.dirs=${FOLDER}`,
+        `log.dirs=${folders.join(',')}`,
         `listeners=${listeners.join(',')}`,
         'controller.listener.names=CONTROLLER',
         ...(voters.length > 0 ? [`controller.quorum.voters=${voters.map(voterText).join(',')}`] : []),
@@ -104,9 +114,15 @@ export class Member {
     const { simulation } = this.#scene
     for (;;) {
       const { calm } = this.#scene
+      this.#lost = undefined
       healDisk(this.node.disk)
-      if (!calm && random.chance(0.1)) this.node.disk.faults.readFails = random.pick([0.01, 0.1])
-      if (!calm && random.chance(0.1)) this.node.disk.faults.writeFails = random.pick([0.01, 0.1])
+      const { faults } = this.node.disk
+      const hasSeveral = this.folders.length > 1
+      if (!calm && random.chance(0.25) && (!hasSeveral || this.#mayLack())) {
+        if (hasSeveral && random.chance(0.5)) this.#lost = random.pick(this.folders)
+        else faults[random.pick(['readFails', 'writeFails'] as const)] = random.pick([0.01, 0.1])
+      }
+      this.#loseAgain()
       const faulty = this.node.disk.faults.readFails + this.node.disk.faults.writeFails > 0
       const starting = startNode(this.node.world, this.#config)
       starting.catch(() => {})
@@ -115,7 +131,7 @@ export class Member {
       try {
         const running = await Promise.race([starting, simulation.wait(limitMs).then(() => undefined)])
         if (running !== undefined) {
-          healDisk(this.node.disk)
+          this.#heal()
           this.#running = running
           return
         }
@@ -130,11 +146,31 @@ export class Member {
     }
   }
 
-  /** Between two lives: the disk is replaced by an empty one. */
+  /** Between two lives: the disk is replaced by an empty one, or that of a folder which has not the log of the metadata. */
   async wipe(): Promise<void> {
-    this.node.disk.replace()
-    healDisk(this.node.disk)
+    const { disk } = this.node
+    const others = this.folders.slice(1)
+    if (others.length > 0 && (this.isController || this.#random.chance(0.7))) {
+      const folder = this.#random.pick(others)
+      this.node.trace('wipe', 0, 0, folder)
+      disk.replace(folder)
+    } else disk.replace()
+    healDisk(disk)
     await this.prepare()
+  }
+
+  get mayBeWiped(): boolean {
+    return !this.isController || this.folders.length > 1
+  }
+
+  /** All is well with the disk, but for a folder that is lost for this life. */
+  #heal(): void {
+    healDisk(this.node.disk)
+    this.#loseAgain()
+  }
+
+  #loseAgain(): void {
+    if (this.#lost !== undefined) loseFolder(this.node.disk, this.#lost)
   }
 
   async end(how: Death): Promise<void> {
@@ -145,7 +181,7 @@ export class Member {
       this.#die(how)
       return
     }
-    healDisk(this.node.disk)
+    this.#heal()
     const stopping = running.stop().then(() => true)
     stopping.catch(() => {})
     // A second signal may end it before it is done.

@@ -24,6 +24,11 @@ export function breakDisk(disk: FakeDisk, random: SeededRandom): string {
   }
 }
 
+/** What lies on a disk of its own cannot be had any more, neither read nor written. */
+export function loseFolder(disk: FakeDisk, folder: string): void {
+  disk.faults = { ...disk.faults, within: folder, readFails: 1, writeFails: 1, syncFails: 1 }
+}
+
 export function healDisk(disk: FakeDisk): void {
   const { syncLies } = disk.faults
   disk.faults = { ...NO_DISK_FAULTS, syncLies }

@@ -1,8 +1,9 @@
 import type { SeededRandom } from '#base/random.ts'
+import type { FakeDisk } from '#world/fake/fake-disk.ts'
 import { NO_NETWORK_FAULTS } from '#world/fake/fake-network.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import type { Scene } from '../actors/scene.ts'
-import { breakDisk, healDisk } from './disk.ts'
+import { breakDisk, healDisk, loseFolder } from './disk.ts'
 import { breakNetwork } from './network.ts'
 
 /** Which kinds of faults there are. */
@@ -19,6 +20,8 @@ interface Disturbed {
   readonly node: FakeNode
   /** Whether its process lives. */
   readonly up: boolean
+  /** Where its data lies; each folder of several is on a disk of its own. */
+  readonly folders: readonly string[]
 }
 
 /** What goes wrong around the processes of a cluster, until all is calm: disks, links, clocks, and that they stand still. */
@@ -78,9 +81,9 @@ export class Disturbing {
   async #disturbDisks(random: SeededRandom): Promise<void> {
     while (!this.#scene.calm) {
       await this.#scene.simulation.wait(random.between(1, 4000) * this.#scene.pace)
-      const { node, up } = random.pick(this.#members)
+      const { node, up, folders } = random.pick(this.#members)
       if (this.#scene.calm || !up) continue
-      node.trace('disk', 0, 0, breakDisk(node.disk, random))
+      node.trace('disk', 0, 0, this.#breakDisk(node.disk, folders, random))
       const { hangs } = node.disk.faults
       // Who asks a disk that hangs gets no answer: for as long as a client waits for one at most.
       const longMs = hangs ? 20_000 : 30_000
@@ -88,6 +91,18 @@ export class Disturbing {
       if (hangs && random.chance(0.3)) node.disk.unhang('fail')
       healDisk(node.disk)
     }
+  }
+
+  #breakDisk(disk: FakeDisk, folders: readonly string[], random: SeededRandom): string {
+    if (folders.length === 1 || random.chance(0.3)) return breakDisk(disk, random)
+    const folder = random.pick(folders)
+    healDisk(disk)
+    if (random.chance(0.3)) {
+      loseFolder(disk, folder)
+      return `${folder} is lost`
+    }
+    disk.faults.within = folder
+    return `${folder} ${breakDisk(disk, random)}`
   }
 
   async #disturbNetwork(random: SeededRandom): Promise<void> {

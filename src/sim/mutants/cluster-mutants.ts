@@ -1,3 +1,4 @@
+import { FailingFolders } from '#broker/partitions/failing-folders.ts'
 import { Partition, type ProduceToken } from '#broker/partitions/partition.ts'
 import { BrokerWatch } from '#controller/broker-watch.ts'
 import { ReachWatch } from '#controller/reach-watch.ts'
@@ -219,6 +220,8 @@ export const CLUSTER_MUTANTS: Readonly<Record<string, () => () => void>> = {
   'hang-unnoticed': () => replaceGetter(DiskWatch.prototype, 'failure', () => undefined),
   /** Nobody looks whether a broker can be dialled. */
   'wall-unnoticed': () => replace(ReachWatch.prototype, 'begin', () => () => {}),
+  /** A folder that refuses writes for long is never given up. */
+  'lost-folder-kept': () => replace(FailingFolders.prototype, 'look', () => () => []),
   /** Nobody looks whether a broker whose connection breaks is dead. */
   'crash-unnoticed': () =>
     all(

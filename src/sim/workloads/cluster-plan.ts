@@ -1,6 +1,6 @@
 import type { SeededRandom } from '#base/random.ts'
 import type { Millis, NodeId } from '#base/units.ts'
-import type { MemberPlan } from '../actors/member.ts'
+import { FOLDER, type MemberPlan } from '../actors/member.ts'
 import type { GrowingTopic, Reshape } from '../actors/reshaping.ts'
 import type { Death } from '../actors/server.ts'
 
@@ -19,11 +19,12 @@ export interface ClusterPlan {
   readonly lifeMs: Millis
   /** By how much everything is slower than in a hurry: more of the time is like a cluster's usual days. */
   readonly pace: number
+  /** Faults of disks: of all of a node's, or of one of its folders. */
   readonly disk: boolean
   readonly network: boolean
   readonly clock: boolean
   readonly pauses: boolean
-  /** Disks of nodes that do not vote are replaced by empty ones. */
+  /** Disks of nodes that do not vote are replaced by empty ones, and of all nodes those without the log of the metadata. */
   readonly wipes: boolean
   readonly reshape: Reshape
   /** There is a topic without promises. */
@@ -39,6 +40,7 @@ export function drawPlan(random: SeededRandom): ClusterPlan {
   const allSynced = random.chance(0.3)
   const brokerCount = random.pick([3, 3, 3, 4, 5])
   const racks = random.chance(0.3)
+  const folders = random.pick([1, 1, 2, 3])
   const sessionTimeoutMs = random.pick([2000, 9000])
   const pace = random.pick([1, 1, 1, 1, 10, 100])
   // Then most of what happens is that nothing does: it need not happen more often than it must.
@@ -69,6 +71,7 @@ export function drawPlan(random: SeededRandom): ClusterPlan {
   ]
   const members = layMembers(layout, brokerCount).map((member, index) => ({
     ...member,
+    folders: Array.from({ length: folders }, (_, at) => (at === 0 ? FOLDER : `${FOLDER}${at + 1}`)),
     rack: racks && member.roles.includes('broker') ? `rack${index % 3}` : undefined,
     overrides,
   }))
@@ -107,7 +110,7 @@ export function drawPlan(random: SeededRandom): ClusterPlan {
   }
 }
 
-function layMembers(layout: Layout, brokers: number): Omit<MemberPlan, 'rack' | 'overrides'>[] {
+function layMembers(layout: Layout, brokers: number): Omit<MemberPlan, 'folders' | 'rack' | 'overrides'>[] {
   const ids = (count: number, first = 1): NodeId[] => Array.from({ length: count }, (_, index) => first + index)
   switch (layout) {
     case 'apart':

@@ -16,6 +16,7 @@ import { ClusterWatch } from '../checkers/cluster-watch.ts'
 import { NodeLedger } from '../checkers/node-ledger.ts'
 import { Violation } from '../checkers/partition-log.ts'
 import { batchesOnDisk, keptOnDisk, replicasAgree } from '../checkers/replica-logs.ts'
+import { loseFolder } from '../faults/disk.ts'
 import { Disturbing } from '../faults/disturbing.ts'
 import type { Workload } from '../kernel.ts'
 import { CLUSTER_MUTANTS } from '../mutants/cluster-mutants.ts'
@@ -35,13 +36,15 @@ const IMPATIENT = { connectTimeoutMs: 500, requestTimeoutMs: 1000 }
 const HANG_MS_MAX: Millis = 20_000
 /** When nobody can dial one it may be the active controller's: another one is elected, and sees that it cannot be dialled. */
 const WALL_MS_MAX: Millis = 20_000
+/** When one of its folders fails it is given up first; who follows there keeps others waiting for as long as it may lag. */
+const FOLDER_MS_MAX: Millis = 45_000
 const LOOKS_EVERY_MS: Millis = 20
 
 /**
  * A whole cluster, every node through several lives, with its clients on other machines. Which faults there are, and how
  * often, is drawn by the seed. Processes die, and stand still, in any number at any time. Power cuts, which take what was
- * not synced, and disks that are replaced hit one node at a time, and the next only when all replicas of the one before
- * are in sync again: with min.insync.replicas=2 that is what is promised (KIP-966); where all is synced and no disk is
+ * not synced, disks that are replaced, and starts without one of the folders hit one node at a time, and the next only when
+ * all replicas of the one before are in sync again: with min.insync.replicas=2 that is what is promised (KIP-966); where all is synced and no disk is
  * replaced, power cuts come as they like.
  */
 export const cluster: Workload = {
@@ -74,7 +77,7 @@ class Play implements Scene, Serving {
   readonly #producing: readonly Producing[]
   readonly #consuming: readonly Consuming[]
   readonly #broken = Promise.withResolvers<never>()
-  /** Whose unsynced tail a power cut took, until all of its replicas are in sync again. */
+  /** Whose unsynced tail a power cut took, or who begins without a folder, until all of its replicas are in sync again. */
   #lossy: Member | undefined
   calm = false
   over = false
@@ -88,7 +91,16 @@ class Play implements Scene, Serving {
     this.ledger = new NodeLedger(plan.allSynced)
     this.topics = plan.topics
     this.groups = plan.groups
-    this.#members = plan.members.map(member => new Member(this, member, random.fork(), () => this.#silence()))
+    this.#members = plan.members.map(each => {
+      const member: Member = new Member(
+        this,
+        each,
+        random.fork(),
+        () => this.#silence(),
+        () => this.#mayLack(member),
+      )
+      return member
+    })
     this.#disturbing = new Disturbing(this, plan, this.#members, this.#clients)
     this.#observer = simulation.node('observer')
     this.#observing = new Observing(this, this, this.#observer, random.fork())
@@ -185,7 +197,7 @@ class Play implements Scene, Serving {
   async #end(member: Member, how: Death, random: SeededRandom): Promise<void> {
     // Whose power was cut is never believed to have everything, synced or not: it cannot stand in for an empty disk.
     const takes = how === 'power-cut' && (!this.#plan.allSynced || this.#plan.wipes)
-    const wipes = this.#plan.wipes && !member.isController && random.chance(0.3)
+    const wipes = this.#plan.wipes && member.mayBeWiped && random.chance(0.3)
     if (!takes && !wipes) {
       await member.end(how)
       return
@@ -199,6 +211,14 @@ class Play implements Scene, Serving {
     await member.end(how)
     if (wipes) await member.wipe()
     void this.#guarded(this.#whenInSync(member))
+  }
+
+  /** Whether one may begin without a folder: as after a power cut, nobody believes it to have everything. */
+  #mayLack(member: Member): boolean {
+    if (this.#lossy !== undefined) return this.#lossy === member
+    this.#lossy = member
+    void this.#guarded(this.#whenInSync(member))
+    return true
   }
 
   /** The next power cut may come when nothing that this one took is missing anywhere. */
@@ -239,7 +259,7 @@ class Play implements Scene, Serving {
   /** Every log is written to again, or its folder was given up meanwhile: a new start takes that back. */
   async #mendFolders(): Promise<void> {
     const hasGivenUp = ({ running }: Member): boolean =>
-      (running?.broker?.partitions.offlineDirectories().length ?? 0) > 0
+      running?.broker?.logFolders().some(({ online }) => !online) === true
     const writes = ({ running }: Member): boolean =>
       [...(running?.broker?.partitions.all() ?? [])].every(({ log }) => log.failure === undefined)
     await eventually(this, 'a log refuses writes though its disk is well', CALM_MS_MAX, () =>
@@ -271,11 +291,13 @@ class Play implements Scene, Serving {
     await this.#allInSync()
     await this.#oneIsWalled()
     await this.#allInSync()
+    await this.#oneFolderFails()
     await this.#controllersFollow()
     this.over = true
     const image = this.#members.find(({ running }) => running?.broker !== undefined)?.running?.broker?.metadata.image
+    const places = this.#members.map(member => ({ member, folders: foldersOf(member) }))
     await Promise.all(this.#members.map(member => member.end('stop')))
-    if (image !== undefined) this.#compareReplicas(image)
+    if (image !== undefined) this.#compareReplicas(image, places)
     await Promise.all(this.#members.map(member => member.start()))
     await this.#observing.survey()
   }
@@ -332,7 +354,10 @@ class Play implements Scene, Serving {
     const client = await dial(this, this.#observer, random, IMPATIENT)
     const member = random.pick(this.#members)
     const topics = this.#enduring(member)
-    member.node.disk.faults.hangs = true
+    const { faults } = member.node.disk
+    faults.hangs = true
+    // Where the log of the metadata lies on the same disk, the controller has to go on elsewhere as well.
+    if (member.folders.length > 1 && random.chance(0.5)) faults.within = random.pick(member.folders)
     if (this.#hasMajorityWithout(member)) {
       await this.#touchWith(client, topics, HANG_MS_MAX, `after the disk of ${member.node.name} hung`, '')
       await this.simulation.wait(random.between(1, 20_000))
@@ -353,6 +378,23 @@ class Play implements Scene, Serving {
     }
     network.unwall(member.node)
     client.close()
+  }
+
+  /** In a healthy cluster a node loses one of its folders: what lay there is led elsewhere, and lies here again after a start. */
+  async #oneFolderFails(): Promise<void> {
+    const random = this.#random.fork()
+    const member = random.pick(this.#members)
+    // Without the log of the metadata it is no controller, which is what happens when one dies.
+    const folder = random.pick([...member.folders.slice(member.isController ? 1 : 0), ''])
+    if (folder === '' || !member.isBroker) return
+    const client = await dial(this, this.#observer, random, IMPATIENT)
+    loseFolder(member.node.disk, folder)
+    member.node.trace('disk', 0, 0, `${folder} is lost`)
+    await this.#touchWith(client, this.#enduring(member), FOLDER_MS_MAX, `after ${member.node.name} lost ${folder}`, '')
+    client.close()
+    await member.end(random.pick<Death>(['stop', 'crash']))
+    await member.start()
+    await this.#allInSync()
   }
 
   #hasMajorityWithout({ id }: Member): boolean {
@@ -393,13 +435,16 @@ class Play implements Scene, Serving {
   }
 
   /** All nodes have stopped: what lies on their disks is the same wherever it lies. */
-  #compareReplicas(image: MetadataImage): void {
-    const disks = new Map(this.#members.map(({ id, node }) => [id, node.disk]))
+  #compareReplicas(
+    image: MetadataImage,
+    places: readonly { readonly member: Member; readonly folders: ReadonlyMap<string, string> }[],
+  ): void {
     for (const { name, partitions } of image.topics.values()) {
       for (const [index, { replicas }] of partitions.entries()) {
-        const copies = replicas.flatMap(id => {
-          const disk = disks.get(id)
-          return disk === undefined ? [] : [{ who: `n${id}`, batches: keptOnDisk(disk, FOLDER, `${name}-${index}`) }]
+        const copies = places.flatMap(({ member: { id, node }, folders }) => {
+          const folder = folders.get(`${name}-${index}`)
+          if (folder === undefined || !replicas.includes(id)) return []
+          return [{ who: `n${id}`, batches: keptOnDisk(node.disk, folder, `${name}-${index}`) }]
         })
         const ends = copies.map(({ batches }) => (batches.at(-1)?.last ?? -1) + 1)
         replicasAgree(`${name}-${index}`, copies, Math.min(...ends))
@@ -437,4 +482,12 @@ class Play implements Scene, Serving {
       this.fails(error)
     }
   }
+}
+
+/** In which log folder the partitions lie that a node hosts, by name. */
+function foldersOf({ running }: Member): ReadonlyMap<string, string> {
+  const partitions = [...(running?.broker?.partitions.all() ?? [])]
+  return new Map(
+    partitions.map(({ topic, index, log }) => [`${topic}-${index}`, log.folder.slice(0, log.folder.lastIndexOf('/'))]),
+  )
 }

@@ -47,7 +47,7 @@ const CAUGHT: Record<string, readonly [seed: number, says: RegExp]> = {
   'leader-never-resigns': [1, /out of sync|acks=all/],
   'hang-unnoticed': [1, /take no acks=all write .* after the disk of/],
   'wall-unnoticed': [4, /take no acks=all write .* was walled in/],
-  'lost-folder-kept': [1, /take no acks=all write .* after .* lost|out of sync/],
+  'lost-folder-kept': [3, /take no acks=all write .* after .* lost|out of sync/],
   'crash-unnoticed': [1, /take no acks=all write/],
 }
 /** Every broken build is found within so many seeds. */

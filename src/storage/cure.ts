@@ -80,16 +80,23 @@ export class Cure {
 
   async #attempt(): Promise<void> {
     if (this.#stopped || this.failure === undefined) return
+    const rewrites = this.#syncFailed
+    this.#syncFailed = false
     try {
       await this.#patient.cutOff()
-      if (this.#syncFailed) await this.#rewriteUnsynced()
+      if (rewrites) await this.#rewriteUnsynced()
       await this.#probe()
     } catch (error) {
+      this.#syncFailed ||= rewrites
       this.#complain(storageError(error, this.#options.place.folder))
       this.#plan()
       return
     }
-    this.#syncFailed = false
+    // A sync of somebody else failed meanwhile, who has heard of it in place of those here.
+    if (this.#syncFailed) {
+      this.#plan()
+      return
+    }
     this.failure = undefined
     this.#awaitsProof = true
     this.#patient.cured()

@@ -149,3 +149,28 @@ test('the next offset falls back to the end as soon as an append or a cut fails'
   assert.deepEqual([rig.log.failure, rig.log.nextOffset, rig.log.endOffset], [undefined, 10, 10])
   await rig.log.close()
 })
+
+test('a sync that fails while the log is mended has what it was for written once more', async () => {
+  const rig = await openRig({ flushMs: 251 })
+  await appendTo(rig, plainBatch(0, 2, 100, T0))
+  rig.disk.fault = (operation, path) => (operation === 'write' && path === FILE ? 'ENOSPC' : undefined)
+  await assert.rejects(appendTo(rig, plainBatch(2, 2, 100, T0)), StorageError)
+  let syncs = 0
+  let writes = 0
+  rig.disk.fault = (operation, path) => {
+    if (path !== FILE) return undefined
+    if (operation === 'write') writes++
+    return operation === 'sync' && syncs++ === 0 ? 'EIO' : undefined
+  }
+  // The mending begins, and in the midst of it what was appended before is to be synced.
+  rig.clock.advance(250)
+  rig.clock.advance(1)
+  for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate)
+  assert.ok(syncs >= 1 && rig.log.failure !== undefined)
+  writes = 0
+  await mend(rig)
+  for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate)
+  assert.equal(rig.log.failure, undefined)
+  // The unsynced batch, and the probe.
+  assert.equal(writes, 2)
+})

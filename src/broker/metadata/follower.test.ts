@@ -232,6 +232,20 @@ followerTest(
   },
 )
 
+followerTest('what cannot be read is tried again with a pause, and what came before it is acted on', async rig => {
+  rig.append([rig.topic('a')])
+  await rig.simulation.wait(1000)
+  rig.tellsAll = true
+  rig.append([rig.topic('b')])
+  rig.append([{ type: 'Unreadable' } as unknown as MetadataRecord])
+  const before = rig.fetched.length
+  await rig.simulation.wait(10_000)
+  const asked = rig.fetched.length - before
+  assert.ok(asked > 0 && asked <= 20, `${asked} fetches in ten seconds`)
+  assert.deepEqual([rig.topics, rig.follower.appliedOffset], [['a', 'b'], 2])
+  assert.equal(rig.changes.length, 2)
+})
+
 followerTest('kraft.version is known from the log, or from a snapshot, once it is committed', async rig => {
   const version = (kRaftVersion: number): ControlRecord => {
     return { type: 'kraftVersion', value: encodeToBuffer(KRaftVersionRecord, 0, { version: 0, kRaftVersion }) }

@@ -118,9 +118,11 @@ export class MetadataFollower {
 
   async #run(): Promise<void> {
     const { link, log } = this.#options
+    let failures = 0
     while (!this.#stopped) {
       try {
         await this.#fetch()
+        failures = 0
       } catch (error) {
         if (!(error instanceof ChannelError) && !(error instanceof DecodeError)) throw error
         if (this.#stopped) return
@@ -132,7 +134,9 @@ export class MetadataFollower {
             'the metadata log holds what this release cannot read, so the broker stays behind. Start it with a release as new as the controllers; if it is, the log of this controller is damaged',
           )
         } else log.debug({ reason: error.message }, 'the metadata log could not be read; trying again')
-        await link.rest()
+        // Where a controller answers, the link has nothing to wait for: what fails each time would be tried as fast as can be.
+        await link.rest(error instanceof DecodeError ? DAMAGED_REST_MS : failures > 0 ? REFUSED_REST_MS : 0)
+        failures++
       }
     }
   }
@@ -220,17 +224,26 @@ export class MetadataFollower {
 
   async #apply(records: Buffer, highWatermark: Offset): Promise<void> {
     let damage: string | undefined
+    let unreadable: DecodeError | undefined
     for (const at of batchesOf(records)) {
       // What is not committed may still change: it is fetched again.
       if (lastOffset(records, at) >= highWatermark) break
       damage = this.#damageOf(records, at)
       if (damage !== undefined) break
-      foldBatch(this.#image, records, at, { from: this.#fetchOffset })
-      this.#noteQuorum(records, at)
+      try {
+        foldBatch(this.#image, records, at, { from: this.#fetchOffset })
+        this.#noteQuorum(records, at)
+      } catch (error) {
+        if (!(error instanceof DecodeError)) throw error
+        unreadable = error
+        break
+      }
       this.#fetchOffset = lastOffset(records, at) + 1
       this.#lastEpoch = leaderEpoch(records, at)
     }
+    // Also on what came before something that cannot be read: the image has it.
     await this.#act()
+    if (unreadable !== undefined) throw unreadable
     if (damage === undefined) return
     const { link } = this.#options
     this.#complain(

@@ -65,3 +65,42 @@ test('no request for changes of who is in sync is larger than a controller takes
     sizes.join(),
   )
 })
+
+test('what the controller refuses for now is asked again at once, and then not as fast as it is refused', async () => {
+  const rests: number[] = []
+  let left = 5
+  const link = {
+    ask: (_: object, { topics }: Request) => {
+      // As a whole while it knows of another life of this broker, and then each by itself.
+      const errorCode = left > 2 ? ErrorCode.STALE_BROKER_EPOCH : ErrorCode.NONE
+      const of = left-- > 0 ? ErrorCode.UNKNOWN_SERVER_ERROR : ErrorCode.NONE
+      const answers = topics.map(({ topicId, partitions }) => ({
+        topicId,
+        partitions: partitions.map(({ partitionIndex }) => ({ partitionIndex, errorCode: of })),
+      }))
+      return Promise.resolve({ errorCode, topics: errorCode === ErrorCode.NONE ? answers : [] })
+    },
+    rest: (ms = 0) => {
+      rests.push(ms)
+      return Promise.resolve()
+    },
+  }
+  const options = { nodeId: 1, link, clock: new ManualClock(), log: new LinesLogger(), brokerEpoch: () => 7 }
+  const changes = new IsrChanges(options as unknown as IsrChangesOptions)
+  let answered = 0
+  const partition = {
+    topicId: 'topic',
+    topic: 't',
+    index: 0,
+    leads: true,
+    leaderEpoch: 3,
+    gone: false,
+    isrAnswered: () => answered++,
+  } as unknown as Partition
+  const isr = [{ brokerId: 1, brokerEpoch: 7 }]
+  changes.propose(partition, { isr, leaderEpoch: 3, partitionEpoch: 1 } as unknown as IsrProposal)
+  for (let turn = 0; turn < 100 && answered === 0; turn++) await new Promise(setImmediate)
+  changes.stop()
+  assert.equal(answered, 1)
+  assert.deepEqual(rests, [0, 50, 50, 50, 50])
+})

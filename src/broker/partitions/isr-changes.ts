@@ -29,6 +29,8 @@ type Topics = NonNullable<InputOf<typeof AlterPartitionRequest>['topics']>
 const TIMEOUT_MS = 10_000
 /** Errors of one partition that say nothing of the change: another controller, or the same one later, may take it. */
 const AGAIN: ReadonlySet<ErrorName> = new Set(['NOT_CONTROLLER', 'UNKNOWN_SERVER_ERROR', 'REQUEST_TIMED_OUT'])
+/** Between one time that it is asked in vain and the next, but not before the second: another controller may be there. */
+const AGAIN_MS = 50
 /** In one request; a controller may refuse more. */
 const CHANGES_AT_ONCE = 5000
 /** Of all their parts, which a controller counts: with many replicas fewer changes are too many. */
@@ -68,6 +70,7 @@ export class IsrChanges {
 
   async #send(): Promise<void> {
     this.#sending = true
+    let failures = 0
     while (this.#queue.size > 0 && !this.#stopped) {
       const changes = this.#take()
       if (changes.length === 0) continue
@@ -75,7 +78,9 @@ export class IsrChanges {
       if (this.#stopped) return
       const again = answer === undefined ? changes : this.#answered(changes, answer)
       for (const change of again) this.#again(change)
-      if (again.length > 0) await this.#options.link.rest()
+      if (again.length === 0) failures = 0
+      // While a controller is known to be active the link rests for nothing, and what it refuses would be asked all the time.
+      else await this.#options.link.rest(failures++ === 0 ? 0 : AGAIN_MS)
     }
     this.#sending = false
   }

@@ -43,6 +43,8 @@ export class ControllerDouble {
   highWatermark = 0
   /** Whether its log is one that parts from what was fetched. */
   isOther = false
+  /** Whether an answer brings all that there is, and not one batch. */
+  tellsAll = false
   /** Whether what is appended lies damaged on its disk. */
   rots = false
   readonly fetched: number[] = []
@@ -116,7 +118,8 @@ export class ControllerDouble {
         const asked = topics[0]?.partitions[0]
         const from = asked?.fetchOffset ?? 0
         this.fetched.push(from)
-        const found = this.#log.find(({ baseOffset }) => baseOffset >= from)
+        const [found, ...more] = this.#log.filter(({ baseOffset }) => baseOffset >= from)
+        const bytes = this.tellsAll ? more.map(each => each.bytes) : []
         if (found === undefined && this.isLeader && !this.isOther) {
           await new Promise<void>(resolve => this.machine.world.clock.after(Math.min(maxWaitMs, 200), resolve))
         }
@@ -130,7 +133,10 @@ export class ControllerDouble {
               snapshotId: { endOffset: this.snapshot.endOffset, epoch: LEADER_EPOCH },
             }),
           ...(this.isOther && { divergingEpoch: { epoch: LEADER_EPOCH, endOffset: 0 } }),
-          records: this.isLeader && !this.isOther ? (found?.bytes ?? Buffer.alloc(0)) : Buffer.alloc(0),
+          records:
+            this.isLeader && !this.isOther
+              ? Buffer.concat([found?.bytes ?? Buffer.alloc(0), ...bytes])
+              : Buffer.alloc(0),
         }
         const { host } = this.machine
         return {
@@ -164,8 +170,13 @@ export class ControllerDouble {
 
 export function batchOf(records: readonly MetadataRecord[], baseOffset: number): Buffer {
   const builder = new BatchBuilder({ baseOffset, leaderEpoch: LEADER_EPOCH })
-  for (const record of records) builder.append(0, null, encodeMetadataRecord(record))
+  for (const record of records) builder.append(0, null, bytesOf(record))
   return builder.build()
+}
+
+/** A record of the type 'Unreadable' breaks off. */
+function bytesOf(record: MetadataRecord): Uint8Array {
+  return (record.type as string) === 'Unreadable' ? Buffer.from([0, 2, 0]) : encodeMetadataRecord(record)
 }
 
 /** As a snapshot: the footer ends it. */

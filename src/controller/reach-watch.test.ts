@@ -50,6 +50,12 @@ class Rig {
     image.apply(metadataRecord('RegisterBroker', VERSION, { ...life, endPoints, features: [] }), offset, 1)
   }
 
+  fence(brokerId: number, isFenced: boolean): void {
+    const { image } = this
+    const change = { brokerId, brokerEpoch: image.broker(brokerId)?.epoch ?? -1, fenced: isFenced ? 1 : -1 }
+    image.apply(metadataRecord('BrokerRegistrationChange', VERSION, change), image.offset + 1, 1)
+  }
+
   machine(id: number): FakeNode {
     return this.brokers[id - 1] as FakeNode
   }
@@ -148,5 +154,33 @@ test('a new life of a broker is asked anew, and nothing is asked when the term h
     const { count } = simulation.trace
     await simulation.wait(20_000)
     assert.equal(simulation.trace.count, count)
+  })
+})
+
+test('who is fenced says nothing of how many are silent, and is looked at anew when it is back', async () => {
+  await watching(7, 4, async rig => {
+    const { simulation, told } = rig
+    // Two are down, as the cluster knows before five seconds are over.
+    for (const id of [1, 2]) simulation.network.wall(rig.machine(id))
+    await simulation.wait(4000)
+    for (const id of [1, 2]) rig.fence(id, true)
+    await simulation.wait(4000)
+    assert.deepEqual(told, [])
+    simulation.network.wall(rig.machine(3))
+    await simulation.wait(8000)
+    assert.deepEqual(told, ['3@2 unreachable'])
+    // The same life of a broker goes on: what it was silent before it was fenced is no five seconds of now.
+    simulation.network.unwall(rig.machine(1))
+    rig.fence(1, false)
+    await simulation.wait(20_000)
+    assert.deepEqual(told.slice(1), [])
+  })
+})
+
+test('of very many brokers each is asked', async () => {
+  await watching(8, 300, async rig => {
+    rig.simulation.network.wall(rig.machine(300))
+    await rig.simulation.wait(15_000)
+    assert.deepEqual(rig.told, ['300@299 unreachable'])
   })
 })

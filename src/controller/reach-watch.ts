@@ -72,18 +72,35 @@ export class ReachWatch {
     const brokers = this.#options.image()?.brokers
     if (brokers === undefined) return
     for (const [id, { brokerEpoch }] of this.#asked) if (brokers.get(id)?.epoch !== brokerEpoch) this.#forget(id)
-    let waiting = 0
     for (const broker of brokers.values()) {
-      if (broker.fenced || broker.id === this.#options.nodeId) continue
-      const asked = this.#asked.get(broker.id) ?? this.#begin(broker)
+      if (broker.id === this.#options.nodeId) continue
+      if (broker.fenced) this.#pause(this.#asked.get(broker.id))
+      else if (!this.#asked.has(broker.id)) this.#begin(broker)
+    }
+    let waiting = 0
+    // In the order in which they were asked last, so that it is everybody's turn where there are very many.
+    for (const [id, asked] of [...this.#asked]) {
+      const broker = brokers.get(id)
+      if (broker === undefined || broker.fenced) continue
       this.#judge(broker, asked)
-      if (!asked.isWaiting && waiting < ASKED_MAX) void this.#ask(broker, asked)
+      if (!asked.isWaiting && waiting < ASKED_MAX) {
+        this.#asked.delete(id)
+        this.#asked.set(id, asked)
+        void this.#ask(broker, asked)
+      }
       if (asked.isWaiting) waiting++
     }
   }
 
-  #begin({ id, epoch }: BrokerImage): Asked {
-    const asked: Asked = {
+  /** Nobody asks who is fenced: its silence of before is no news when it is back, and says nothing of who else is silent. */
+  #pause(asked: Asked | undefined): void {
+    if (asked === undefined) return
+    asked.isSilent = !asked.isReached
+    asked.since = this.#now
+  }
+
+  #begin({ id, epoch }: BrokerImage): void {
+    this.#asked.set(id, {
       brokerEpoch: epoch,
       channel: undefined,
       isWaiting: false,
@@ -91,9 +108,7 @@ export class ReachWatch {
       isSilent: false,
       since: this.#now,
       isReached: true,
-    }
-    this.#asked.set(id, asked)
-    return asked
+    })
   }
 
   #forget(id: NodeId): void {
@@ -119,7 +134,8 @@ export class ReachWatch {
 
   /** Most of the others are silent, too. */
   #isCutOff(id: NodeId): boolean {
-    const others = [...this.#asked].filter(([other]) => other !== id)
+    const brokers = this.#options.image()?.brokers
+    const others = [...this.#asked].filter(([other]) => other !== id && brokers?.get(other)?.fenced === false)
     return 2 * others.filter(([, { isSilent }]) => isSilent).length > others.length
   }
 

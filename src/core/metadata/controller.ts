@@ -23,7 +23,7 @@ import type { Decision, ReplicatedMachine } from '../machine.ts'
 import { brokerHeartbeat, fenceBrokers, registerBroker, staleBrokers, unregisterBroker } from './brokers.ts'
 import { alterConfigs, incrementalAlterConfigs } from './configs.ts'
 import { type ControllerOptions, ControllerState } from './controller-state.ts'
-import { electionsAwayFrom, electLeaders, leaderlessElections, preferredElections } from './elections.ts'
+import { electionsOfReached, electLeaders, leaderlessElections, preferredElections } from './elections.ts'
 import { bootstrapRecords, ELR, updateFeatures } from './features.ts'
 import { MetadataImage } from './image.ts'
 import { Liveness } from './liveness.ts'
@@ -302,8 +302,8 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
   ): MetadataRecord[] {
     if (state.brokerEpochError(brokerId, brokerEpoch) !== ErrorCode.NONE) return []
     this.#liveness.reached(brokerId, isReached)
-    // What it led before comes back when leaders are balanced.
-    return isReached ? [] : electionsAwayFrom(state, brokerId)
+    // What it led before comes back when leaders are balanced; what one leads still who cannot be dialled it may lead now.
+    return electionsOfReached(state)
   }
 
   #scheduleBalancing(now: Millis): void {

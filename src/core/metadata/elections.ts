@@ -80,12 +80,12 @@ export function preferredElections(state: ControllerState, recordsMax: number): 
   return records
 }
 
-/** Others lead what this broker does, where they can: nobody dials it any more. */
-export function electionsAwayFrom(state: ControllerState, brokerId: NodeId): MetadataRecord[] {
+/** Others lead what those do whom nobody dials any more, where they can. */
+export function electionsOfReached(state: ControllerState): MetadataRecord[] {
   const records: MetadataRecord[] = []
   for (const topic of state.image.topics.values()) {
     for (const [index, partition] of topic.partitions.entries()) {
-      if (partition.leader !== brokerId) continue
+      if (partition.leader === NO_LEADER || state.liveness.isReached(partition.leader)) continue
       const change = partitionChange(state.target(topic, index, partition))
       if (change !== undefined) records.push(change)
     }

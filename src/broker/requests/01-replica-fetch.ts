@@ -211,18 +211,21 @@ export class ReplicaFetchCall implements PlacesListener {
     if (!(range instanceof Promise)) return { ...NOTHING, partition, range }
     // What it will give is not known yet; the limits that are left count it as full.
     this.#bytes += bytes
+    const look: Look = { ...NOTHING, partition }
+    // Nobody waited for it where the place was looked at again since: that may be from another offset, and of a log that was cut.
+    const found = (late: Look): void => {
+      if (place.look === look) place.look = late
+    }
     this.#slow.push(
       range.then(
-        late => {
-          place.look = { ...NOTHING, partition, range: late }
-        },
+        late => found({ ...look, range: late }),
         error => {
           if (!(error instanceof StorageError)) throw error
-          place.look = { ...NOTHING, partition, error: 'KAFKA_STORAGE_ERROR' }
+          found({ ...look, error: 'KAFKA_STORAGE_ERROR' })
         },
       ),
     )
-    return { ...NOTHING, partition }
+    return look
   }
 
   #isReplica(partition: Partition, { fetchOffset, followerLogStart }: FetchedPartition): boolean {

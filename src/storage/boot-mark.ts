@@ -77,18 +77,25 @@ export class BootMarkFile {
     )
   }
 
-  /** As `keep`, until the mark of before is gone: left there, a later life would take this one for one that did nothing. */
+  /**
+   * As `keep`, until the mark of before is gone: left there, a later life would take this one for one that did nothing. A
+   * full disk takes no mark, but lets go of one: a broker that waited for space would never make any.
+   */
   async keepSurely(mark: BootMark): Promise<void> {
-    while (!(await this.keep(mark)) && !this.#closed) {
+    while (!(await this.keep(mark)) && !(await this.#remove()) && !this.#closed) {
       await new Promise<void>(resolve => this.#clock.after(KEEP_AGAIN_MS, resolve))
     }
+  }
+
+  #remove(): Promise<boolean> {
+    return this.#change(() => removeBootMark(this.#disk, this.#folder))
   }
 
   /** What was written may be gone even if the process alone dies. */
   syncFailed(): void {
     if (this.#syncFailed) return
     this.#syncFailed = true
-    void this.#change(() => removeBootMark(this.#disk, this.#folder))
+    void this.#remove()
   }
 
   /** Nobody tries again. */

@@ -290,6 +290,19 @@ test('a mark of before that the disk does not give up is tried again, and a clea
   assert.equal(await (await LogFolders.open(folderOptions(disk.afterKill(), one))).register(TOPIC_B), TOPIC_B)
 })
 
+test('a full disk, which takes no mark, holds up nobody who registers, and keeps none of before', async () => {
+  const one = { paths: ['/a'] }
+  const disk = new MemoryDisk()
+  const before = await LogFolders.open(folderOptions(disk, one))
+  await before.registered(7)
+  const killed = disk.afterKill()
+  const folders = await LogFolders.open(folderOptions(killed, one))
+  assert.equal(folders.previousBrokerEpoch, 7)
+  killed.fault = (operation, path) => (operation === 'write' && path.endsWith('boot') ? 'ENOSPC' : undefined)
+  await folders.registered(8)
+  assert.equal((await LogFolders.open(folderOptions(killed.afterKill(), one))).previousBrokerEpoch, -1)
+})
+
 test('what was written down of a deleted topic says nothing of one that is made anew under its name', async () => {
   const disk = new MemoryDisk()
   const folders = await LogFolders.open(folderOptions(disk, { paths: ['/a'] }))

@@ -282,9 +282,16 @@ export class LogFolder {
 
   async #checkpoint(): Promise<void> {
     if (!this.online || this.watch.failure !== undefined) return
-    const changed = [...this.logs.values()].filter(({ log }) => log.hasUnsaved && log.failure === undefined)
+    const changed = [...this.logs].filter(([, { log }]) => log.hasUnsaved && log.failure === undefined)
     const syncs = new GroupedSyncs(this.#world.disk)
-    await inParallel(changed, CHECKPOINT_AT_ONCE, ({ log }) => this.#attempt(() => log.checkpoint(syncs)))
+    await inParallel(changed, CHECKPOINT_AT_ONCE, async ([name, open]) => {
+      try {
+        await open.log.checkpoint(syncs)
+      } catch (error) {
+        // What was taken away meanwhile, with its topic or to another broker, has nothing to write down any more.
+        if (this.logs.get(name) === open) this.#complain(error)
+      }
+    })
     for (const offsets of this.#offsets) await this.#attempt(() => offsets.write())
   }
 

@@ -244,6 +244,23 @@ test('where a log begins: a disk that does not take it is said, a full one is no
   await folders.close()
 })
 
+test('a log that is taken away while it is written down is no complaint about its disk', async () => {
+  const disk = new MemoryDisk()
+  const world = folderOptions(disk, { paths: ['/a'] })
+  const clock = new ManualClock()
+  const folders = await LogFolders.open({ ...world, clock })
+  for (let turns = 0; turns < 40; turns++) {
+    clock.advance(10)
+    const one = await openPartition(folders, turns)
+    await appendTo(one, plainBatch(0, 3, 10, T0))
+    const checkpoint = folders.checkpoint()
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+    await Promise.all([checkpoint, folders.remove(one.log)])
+  }
+  assert.deepEqual(world.log.lines.filter(line => line.startsWith('warn')), [])
+  await folders.close()
+})
+
 test('partitions in a folder that does not say whose it is are not taken for new', async () => {
   const disk = new MemoryDisk()
   const one = { paths: ['/a'] }

@@ -176,6 +176,33 @@ test('a folder of the metadata apart from the others has a name of its own, and 
   )
 })
 
+test('a controller does not begin in one folder while the log of the metadata is in another one of its own', async () => {
+  const simulation = new Simulation(6)
+  await simulation.run(
+    (async () => {
+      const machine = simulation.node('a')
+      const configOf = (dirs: string, ...more: string[]) => {
+        const result = serverConfig({ overrides: [`log.dirs=${dirs}`, 'listeners=PLAINTEXT://:9092', ...more] })
+        assert.ok('config' in result)
+        return result.config
+      }
+      const node = await startNode(machine.world, configOf('/a,/b'))
+      const { clusterId } = node
+      const directoryId = node.controller?.directoryId
+      await node.stop()
+      for (const other of [configOf('/b,/a'), configOf('/a,/b', 'metadata.log.dir=/c')])
+        await assert.rejects(startNode(machine.world, other), /is in \/a\/__cluster_metadata-0, .* name \/a first/)
+      assert.ok(!machine.disk.peekNames('/b').some(name => name.startsWith('__cluster')))
+      // By its name it may be anywhere, and a start that was refused is none that others have to mind.
+      for (const again of [configOf('/b,/a', 'metadata.log.dir=/a'), configOf('/a,/b')]) {
+        const back = await startNode(machine.world, again)
+        assert.deepEqual([back.clusterId, back.controller?.directoryId], [clusterId, directoryId])
+        await back.stop()
+      }
+    })(),
+  )
+})
+
 test('a controller does not begin without the folder of its log, nor leaves anything there; a broker does without one', async () => {
   const simulation = new Simulation(5)
   await simulation.run(

@@ -4,6 +4,7 @@ import { batchesOf } from '#records/batch.ts'
 import type { Disk, Logger, World } from '#world/world.ts'
 import { type Bootstrap, readBootstrap } from './bootstrap.ts'
 import type { ControllerConfig } from './config.ts'
+import { refuseElsewhere } from './lost-metadata.ts'
 import { type Folded, METADATA_FOLDER, MetadataLog, noteQuorum } from './metadata-log.ts'
 import { refuseForeign, refuseToFound } from './quorum-error.ts'
 import { readQuorumState, writeQuorumState } from './quorum-state.ts'
@@ -17,6 +18,8 @@ export interface ControllerStart {
   readonly log: Logger
   /** Whether the node's log folders hold partitions, which only the metadata log describes. */
   readonly partitionsThere?: boolean
+  /** Other log folders of this node: none of them may have a metadata log. */
+  readonly otherFolders?: readonly string[]
 }
 
 /** What a controller begins with, read from its folder. */
@@ -48,6 +51,7 @@ export async function markJoining(disk: Disk, folder: string): Promise<void> {
 export async function readBeginning(start: ControllerStart): Promise<Beginning> {
   const { world, config, folder } = start
   const { segmentBytes } = config
+  await refuseElsewhere(world.disk, METADATA_FOLDER, { folder, others: start.otherFolders ?? [] })
   const log = await MetadataLog.open({
     disk: world.disk,
     clock: world.clock,

@@ -35,6 +35,27 @@ export async function refuseLost(disk: Disk, folder: string): Promise<void> {
   })
 }
 
+/**
+ * Refuses a folder for the metadata log while another one of the node has such a log (KafkaRaftServer.initializeLogDirs), as
+ * where the order of log.dirs was changed: this node would be none of its quorum, or found a second one.
+ */
+export async function refuseElsewhere(
+  disk: Disk,
+  name: string,
+  { folder, others }: { readonly folder: string; readonly others: readonly string[] },
+): Promise<void> {
+  for (const other of others) {
+    const there = `${other}/${name}`
+    // A folder alone, of a start that was refused, is no log.
+    const names = (await disk.list(there).catch(() => [])).map(file => file.name)
+    if (!names.some(file => file.endsWith('.log') || file.endsWith('.checkpoint'))) continue
+    throw new LostMetadataError(
+      `a log of the cluster's metadata is in ${there}, and this node is to have its own in ${folder}: name ${other} first in ` +
+        `log.dirs, or as metadata.log.dir. If the log was moved and ${folder} has all of it, remove ${there}`,
+    )
+  }
+}
+
 const CURE =
   'Check the disk, restore this folder from a backup and start again. To do without what was changed since then, topics that were made included'
 

@@ -257,7 +257,10 @@ test('a log that is taken away while it is written down is no complaint about it
     for (let turn = 0; turn < turns; turn++) await Promise.resolve()
     await Promise.all([checkpoint, folders.remove(one.log)])
   }
-  assert.deepEqual(world.log.lines.filter(line => line.startsWith('warn')), [])
+  assert.deepEqual(
+    world.log.lines.filter(line => line.startsWith('warn')),
+    [],
+  )
   await folders.close()
 })
 

@@ -120,12 +120,13 @@ function topicsOf({ image }: ControllerState, topicName: string): TopicImage[] {
  * left are thought to hold. With a new partition epoch its word of who is in sync counts only once it has read so far; one
  * that others change it reads behind the number anyway. Kafka does not, and forgets who is eligible.
  */
-function withNewEpochs(state: ControllerState, topicName: string): MetadataRecord[] {
+export function withNewEpochs(state: ControllerState, topicName: string): MetadataRecord[] {
   const records: MetadataRecord[] = []
   for (const { id: topicId, partitions } of topicsOf(state, topicName)) {
-    for (const [partitionId, { leader }] of partitions.entries()) {
+    for (const [partitionId, { leader, isr }] of partitions.entries()) {
       if (leader === NO_LEADER) continue
-      records.push(metadataRecord('PartitionChange', state.metadataVersion, { partitionId, topicId, lastKnownElr: [] }))
+      // It says what is so: every change, also of nothing, is a new epoch.
+      records.push(metadataRecord('PartitionChange', state.metadataVersion, { partitionId, topicId, isr }))
     }
   }
   return records

@@ -4,6 +4,7 @@ import type { UpdateFeaturesRequest, UpdateFeaturesResponse } from '#protocol/me
 import type { InputOf } from '#protocol/schema.ts'
 import { DONE, failed, isFailure, type Outcome } from './answer.ts'
 import { CONFIG_RESOURCE } from './config-resource.ts'
+import { withNewEpochs } from './configs.ts'
 import type { ControllerState } from './controller-state.ts'
 import type { MetadataImage } from './image.ts'
 import { METADATA_VERSION_ELR } from './metadata-version.ts'
@@ -129,12 +130,13 @@ function updateFeature(
   }
   // A log that came from elsewhere may have had the feature before its level of metadata, where it means nothing.
   const wakesElr = name === METADATA_VERSION && image.feature(ELR) > 0 && !state.elrEnabled
-  if (name === ELR ? current === 0 && level > 0 : wakesElr && level >= METADATA_VERSION_ELR) {
-    for (const record of sharedMinIsr(state)) records.push(record)
-  }
+  const begins = name === ELR ? current === 0 && level > 0 : wakesElr && level >= METADATA_VERSION_ELR
+  if (begins) for (const record of sharedMinIsr(state)) records.push(record)
   if (name === ELR && current !== level) {
     for (const record of withoutEligible(state)) records.push(record)
   }
+  // A broker whose own number was lower took fewer for enough.
+  if (begins) for (const record of withNewEpochs(state, '')) records.push(record)
   records.push(metadataRecord('FeatureLevel', state.metadataVersion, { name, featureLevel: level }))
   return DONE
 }

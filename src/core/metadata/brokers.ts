@@ -1,4 +1,5 @@
 import type { Millis, NodeId, Offset } from '#base/units.ts'
+import type { Uuid } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { BrokerHeartbeatRequest, BrokerHeartbeatResponse } from '#protocol/messages/broker-heartbeat.ts'
 import type { BrokerRegistrationRequest, BrokerRegistrationResponse } from '#protocol/messages/broker-registration.ts'
@@ -34,8 +35,8 @@ export function registerBroker(
   if (!amends && existing !== undefined) {
     // Only who can name its last epoch has stopped properly; from anyone else what was acknowledged may be gone.
     const clean = request.previousBrokerEpoch === existing.epoch || !state.elrEnabled
-    const move = clean ? { leaving: new Set([brokerId]) } : { unclean: brokerId }
-    for (const record of electionsFor(state, move)) records.push(record)
+    const leaving = { leaving: new Set([brokerId]), lacking: lackingReplicas(state, existing, request.logDirs) }
+    for (const record of electionsFor(state, clean ? leaving : { unclean: brokerId })) records.push(record)
   }
   if (amends) for (const record of directoriesAmended(state, existing, request)) records.push(record)
   const brokerEpoch = amends ? existing.epoch : nextOffset + records.length
@@ -55,6 +56,20 @@ export function registerBroker(
   if (!amends) state.liveness.forget(brokerId)
   state.liveness.heard(brokerId, -1, now)
   return { records, response: { errorCode: ErrorCode.NONE, brokerEpoch } }
+}
+
+/**
+ * Which of its replicas a broker has left behind that names other directories than in the life before: those that lay in one
+ * that is gone, however clean the stop was. Where some are, one that was lost when it stopped may have lain there, too.
+ */
+function lackingReplicas(
+  { elrEnabled }: ControllerState,
+  existing: BrokerImage,
+  logDirs: readonly Uuid[],
+): (directory: Uuid) => boolean {
+  if (!elrEnabled || existing.logDirs.length === 0) return () => false
+  const isMissing = existing.logDirs.some(dir => !logDirs.includes(dir))
+  return directory => (RESERVED_DIRECTORIES.has(directory) ? isMissing : !logDirs.includes(directory))
 }
 
 /** What follows where a life that goes on has other directories than it told of. */
@@ -152,9 +167,10 @@ export function brokerHeartbeat(
   // What the loss of a directory changes comes first; the broker joins with its next heartbeat.
   if (offline.length > 0 && after === 'unfenced') after = before
 
-  const records = transition(state, broker, before, after)
+  const failed = new Set(offline)
+  const records = transition(state, broker, before, after, directory => failed.has(directory))
   if (offline.length > 0 && after === before) {
-    const offlineDirs = { brokerId, dirs: new Set(offline) }
+    const offlineDirs = { brokerId, dirs: failed }
     for (const record of electionsFor(state, { offlineDirs })) records.push(record)
   }
   if (offline.length > 0 && !hasNone) {
@@ -215,6 +231,7 @@ function transition(
   broker: BrokerImage,
   before: BrokerState,
   after: BrokerState,
+  lacking: (directory: Uuid) => boolean,
 ): MetadataRecord[] {
   if (before === after || (before === 'fenced' && after === 'shutdown-now')) return []
   switch (after) {
@@ -222,20 +239,24 @@ function transition(
       return [registrationChange(state, broker, { fenced: -1 }), ...electionsFor(state, { joining: broker.id })]
     case 'controlled-shutdown':
       return [
-        ...electionsFor(state, { leaving: new Set([broker.id]) }),
+        ...electionsFor(state, { leaving: new Set([broker.id]), lacking }),
         registrationChange(state, broker, { inControlledShutdown: 1 }),
       ]
     default:
-      return fenceBrokers(state, [broker])
+      return fenceBrokers(state, [broker], lacking)
   }
 }
 
 /** One batch for all of them, so that no leadership moves to one that goes as well. */
-export function fenceBrokers(state: ControllerState, brokers: readonly BrokerImage[]): MetadataRecord[] {
+export function fenceBrokers(
+  state: ControllerState,
+  brokers: readonly BrokerImage[],
+  lacking?: (directory: Uuid) => boolean,
+): MetadataRecord[] {
   if (brokers.length === 0) return []
   const leaving = new Set(brokers.map(broker => broker.id))
   return [
-    ...electionsFor(state, { leaving }),
+    ...electionsFor(state, { leaving, ...(lacking !== undefined && { lacking }) }),
     ...brokers.map(broker => registrationChange(state, broker, { fenced: 1 })),
   ]
 }

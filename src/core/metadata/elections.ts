@@ -7,17 +7,19 @@ import { DONE, failed, type Outcome, quoted } from './answer.ts'
 import type { ControllerState } from './controller-state.ts'
 import type { TopicImage } from './image.ts'
 import { NO_LEADER, partitionChange } from './partition-change.ts'
-import type { PartitionImage } from './partition-image.ts'
+import { directoryOf, type PartitionImage } from './partition-image.ts'
 import type { MetadataRecord } from './record.ts'
 
 export interface BrokerMove {
   /** Leave every ISR and lead nothing. */
   readonly leaving?: ReadonlySet<NodeId>
+  /** In which directories those who leave have left what they had: there they are not eligible either. */
+  readonly lacking?: (directory: Uuid) => boolean
   /** Counts as alive although the image still has it fenced. */
   readonly joining?: NodeId
   /** Came back without having stopped properly, so it may lack what it had acknowledged. */
   readonly unclean?: NodeId
-  /** Directories that are no longer online; the replicas there leave. */
+  /** Directories that failed; the replicas there leave, and may lack what was not synced when they come back. */
   readonly offlineDirs?: { readonly brokerId: NodeId; readonly dirs: ReadonlySet<Uuid> }
   /** Directories that are online again, which the image does not know yet. */
   readonly onlineDirs?: { readonly brokerId: NodeId; readonly dirs: ReadonlySet<Uuid> }
@@ -25,20 +27,23 @@ export interface BrokerMove {
 
 /** The changes of all partitions that follow when brokers or directories come or go. */
 export function electionsFor(state: ControllerState, move: BrokerMove): MetadataRecord[] {
-  const { leaving, joining, unclean, offlineDirs, onlineDirs } = move
+  const { leaving, lacking, joining, unclean, offlineDirs, onlineDirs } = move
   const records: MetadataRecord[] = []
   const mayLead = (id: NodeId) =>
     id !== unclean && !(leaving?.has(id) ?? false) && (id === joining || state.isActive(id))
-  const leavesFrom = (partition: PartitionImage, id: NodeId): boolean => {
-    if (id === unclean || (leaving?.has(id) ?? false)) return true
-    if (offlineDirs === undefined || offlineDirs.brokerId !== id) return false
-    return offlineDirs.dirs.has(partition.directories[partition.replicas.indexOf(id)] ?? '')
-  }
+  const isOffline = (partition: PartitionImage, id: NodeId): boolean =>
+    offlineDirs?.brokerId === id && offlineDirs.dirs.has(directoryOf(partition, id) ?? '')
+  const leavesFrom = (partition: PartitionImage, id: NodeId): boolean =>
+    id === unclean || (leaving?.has(id) ?? false) || isOffline(partition, id)
   const isOnlineAgain = (partition: PartitionImage, id: NodeId): boolean =>
-    onlineDirs?.brokerId === id && onlineDirs.dirs.has(partition.directories[partition.replicas.indexOf(id)] ?? '')
+    onlineDirs?.brokerId === id && onlineDirs.dirs.has(directoryOf(partition, id) ?? '')
+  const isLacking = (partition: PartitionImage, id: NodeId): boolean =>
+    id === unclean ||
+    isOffline(partition, id) ||
+    (lacking !== undefined && (leaving?.has(id) ?? false) && lacking(directoryOf(partition, id) ?? ''))
   const isTouched = (partition: PartitionImage): boolean => {
     if ((joining !== undefined || onlineDirs !== undefined) && partition.leader === NO_LEADER) return true
-    if (unclean !== undefined && partition.eligibleLeaderReplicas.includes(unclean)) return true
+    for (const id of partition.eligibleLeaderReplicas) if (isLacking(partition, id)) return true
     for (const id of partition.isr) if (leavesFrom(partition, id)) return true
     return false
   }
@@ -51,7 +56,7 @@ export function electionsFor(state: ControllerState, move: BrokerMove): Metadata
         ...base,
         mayLead: id => base.mayLead(id) || (isOnlineAgain(partition, id) && mayLead(id)),
         isr: partition.isr.filter(id => !leaves(id)),
-        ...(unclean !== undefined && { uncleanShutdown: (id: NodeId) => id === unclean }),
+        uncleanShutdown: id => isLacking(partition, id),
       })
       if (change !== undefined) records.push(change)
     }

@@ -58,9 +58,10 @@ function rig(metadataVersion = 17) {
   return { clock, told, directories, folders, log, partition: partition as unknown as Partition, turn }
 }
 
-function wanted(directory: Uuid, leader = 2, replicas = [1, 2]): PartitionImage {
+function wanted(directory: Uuid, leader = 2, replicas = [1, 2], eligible: readonly number[] = []): PartitionImage {
   return {
     replicas,
+    eligibleLeaderReplicas: eligible,
     directories: replicas.map(id => (id === 1 ? directory : ELSEWHERE)),
     leader,
   } as unknown as PartitionImage
@@ -94,6 +95,20 @@ test('an empty log in the place of one that was elsewhere is not offered before 
     directories.report(partition, wanted(ELSEWHERE, leader, [...replicas]))
     await turn()
     assert.deepEqual(told, says, `${endOffset} ${leader} ${replicas}`)
+  }
+})
+
+test('an empty log that was handed over leads again where it is eligible, so that nobody waits for ever', async () => {
+  for (const [known, eligible, says] of [
+    [LOST_DIRECTORY, [1], [HERE]],
+    [LOST_DIRECTORY, [2], []],
+    [ELSEWHERE, [1], []],
+  ] as const) {
+    const { directories, partition, log, told, turn } = rig()
+    log.endOffset = 0
+    directories.report(partition, wanted(known, -1, [1, 2], eligible))
+    await turn()
+    assert.deepEqual(told, says, `${known} ${eligible}`)
   }
 })
 

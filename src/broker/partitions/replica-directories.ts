@@ -53,8 +53,11 @@ export class ReplicaDirectories {
     const known = wanted.directories[wanted.replicas.indexOf(nodeId)]
     if (directory === undefined || known === directory) return
     // Empty because its disk was replaced, it would be taken for what it was and could be elected: everybody else would be
-    // cut back to nothing. Once another one leads it is told, and follows.
-    if (isPlace(known) && wanted.leader < 0 && wanted.replicas.length > 1 && log.endOffset === 0) return
+    // cut back to nothing. Once another one leads it is told, and follows. Who was handed over and is eligible is
+    // as it was: the controller asks with which directories a broker has come back.
+    const isAsItWas = known === LOST_DIRECTORY && wanted.eligibleLeaderReplicas.includes(nodeId)
+    const isEmpty = wanted.replicas.length > 1 && log.endOffset === 0
+    if (isPlace(known) && wanted.leader < 0 && isEmpty && !isAsItWas) return
     this.#reports.report(topicId, index, directory)
   }
 

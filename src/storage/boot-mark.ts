@@ -54,6 +54,8 @@ async function removeBootMark(disk: Disk, folder: string): Promise<void> {
 }
 
 const KEEP_AGAIN_MS: Millis = 200
+/** Said after a sync has failed, which leaves no mark at all. */
+const NOTHING_KEPT: BootMark = { brokerEpoch: -1, incarnationId: undefined }
 
 /** The boot mark of one folder: what is to be said there is written one after another, and nothing once a sync has failed. */
 export class BootMarkFile {
@@ -95,7 +97,7 @@ export class BootMarkFile {
   syncFailed(): void {
     if (this.#syncFailed) return
     this.#syncFailed = true
-    void this.#remove()
+    void this.keepSurely(NOTHING_KEPT)
   }
 
   /** Nobody tries again. */

@@ -10,8 +10,8 @@ export function electLeaders(controller: Controller): ServedApi {
   return command(controller, {
     api: API.ElectLeaders,
     command: (request, { apiVersion: version }) => ({ kind: 'elect-leaders', request, version }),
-    refused: ({ topicPartitions }, { errorCode, errorMessage }) => ({
-      errorCode,
+    refused: ({ topicPartitions }, { errorCode, errorMessage }, version) => ({
+      ...(version >= 1 && { errorCode }),
       replicaElectionResults: (topicPartitions ?? []).map(({ topic, partitions }) => ({
         topic,
         partitionResult: partitions.map(partitionId => ({ partitionId, errorCode, errorMessage })),

@@ -9,6 +9,7 @@ import { decodeResponseHeader, encodeRequestFrame } from '#protocol/frames.ts'
 import type { Controller } from '../controller.ts'
 import { NotControllerError } from '../term.ts'
 import { createTopics } from './19-create-topics.ts'
+import { electLeaders } from './43-elect-leaders.ts'
 import { envelope } from './58-envelope.ts'
 import { fetchSnapshot } from './59-fetch-snapshot.ts'
 
@@ -92,4 +93,20 @@ test('a snapshot is asked for by one partition, not by as many as a request can 
   assert.equal(read, 1)
   assert.deepEqual(await ask(100_000), { errorCode: ErrorCode.INVALID_REQUEST })
   assert.equal(read, 1)
+})
+
+test('an election of version 0 is refused partition by partition: there is no error of the whole', async () => {
+  const { request: asked, response, versions } = API.ElectLeaders
+  for (let version = versions.first; version <= versions.last; version++) {
+    const bytes = encodeToBuffer(asked, version, { topicPartitions: [{ topic: 'topic', partitions: [0] }] })
+    const request = decode(asked, version, new ByteReader(bytes))
+    for (const elements of [1, 1_000_000]) {
+      const call = { apiVersion: version, elements } as never
+      const answer = await electLeaders(losing(false) as unknown as Controller).handle(request, call)
+      const read = decode(response, version, new ByteReader(encodeToBuffer(response, version, answer as never)))
+      const expected = elements === 1 ? ErrorCode.NOT_CONTROLLER : ErrorCode.POLICY_VIOLATION
+      assert.equal(read.replicaElectionResults[0]?.partitionResult[0]?.errorCode, expected)
+      assert.equal(read.errorCode, version === 0 ? ErrorCode.NONE : expected)
+    }
+  }
 })

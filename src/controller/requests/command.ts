@@ -17,7 +17,7 @@ interface CommandApi<Kind extends CommandKind, Request extends Schema, Response 
   readonly api: Api<Request, Response>
   readonly command: (request: MessageOf<Request>, call: Call) => CommandOf<Kind>
   /** The answer that repeats a refusal wherever the API's answer has an error. */
-  readonly refused: (request: MessageOf<Request>, refusal: Refusal) => InputOf<Response>
+  readonly refused: (request: MessageOf<Request>, refusal: Refusal, version: number) => InputOf<Response>
 }
 
 /** An API whose answer is what the controller's machine decides. */
@@ -30,7 +30,7 @@ export function command<Kind extends CommandKind, Request extends Schema, Respon
     async handle(request, call) {
       if (call.elements > REQUEST_ELEMENTS_MAX) {
         const errorCode = ErrorCode.POLICY_VIOLATION
-        return refused(request, { errorCode, errorMessage: errorText(errorCode) })
+        return refused(request, { errorCode, errorMessage: errorText(errorCode) }, call.apiVersion)
       }
       const wasActive = controller.isActive
       try {
@@ -41,7 +41,7 @@ export function command<Kind extends CommandKind, Request extends Schema, Respon
         // The next leader may commit what this one has appended, so who passed it on must not do so a second time.
         if (call.passedOn === true && !wasActive) throw error
         const errorCode = call.passedOn === true ? ErrorCode.REQUEST_TIMED_OUT : ErrorCode.NOT_CONTROLLER
-        return refused(request, { errorCode, errorMessage: errorText(errorCode) })
+        return refused(request, { errorCode, errorMessage: errorText(errorCode) }, call.apiVersion)
       }
     },
   })

@@ -18,6 +18,7 @@ import type { Address, Logger, World } from '#world/world.ts'
 import { Deadlines } from './deadlines.ts'
 import { type Endpoint, endpointsOf } from './endpoints.ts'
 import { Listeners } from './listeners.ts'
+import { Looks } from './looks.ts'
 import { Groups } from './machines/groups.ts'
 import { ControllerLinks } from './metadata/controller-links.ts'
 import { MetadataFollower } from './metadata/follower.ts'
@@ -54,6 +55,8 @@ export class Broker {
   readonly deadlines: Deadlines
   /** In which requests that name very much are worked off. */
   readonly turns: Turns
+  /** In which waiting fetches look again. */
+  readonly looks: Looks
   readonly metadata: MetadataFollower
   readonly forwarding: Forwarding
   readonly partitions: Partitions
@@ -83,6 +86,7 @@ export class Broker {
     this.#configs = config.broker
     this.deadlines = new Deadlines(world.clock)
     this.turns = new Turns(world.clock)
+    this.looks = new Looks(world.clock)
     this.#listeners = new Listeners(config)
     this.#links = new ControllerLinks({
       world,

@@ -11,6 +11,7 @@ import type { LogRange } from '#storage/log-range.ts'
 import { StorageError } from '#storage/storage-error.ts'
 import type { Broker } from '../broker.ts'
 import type { Deadline } from '../deadlines.ts'
+import type { Looking } from '../looks.ts'
 import type { Partition } from '../partitions/partition.ts'
 import { preferredReplica } from '../partitions/preferred-replica.ts'
 import type { Watcher } from '../partitions/watchers.ts'
@@ -76,7 +77,7 @@ const OPENED_AND_LOOKED_AT_ONCE = 4096
 const LOOKED_AT_ONCE = 8
 
 /** One fetch: looks, waits for more if it must, looks again, answers. */
-class FetchCall implements Watcher {
+class FetchCall implements Watcher, Looking {
   readonly #broker: Broker
   readonly #request: FetchRequest
   readonly #call: Call
@@ -91,7 +92,6 @@ class FetchCall implements Watcher {
   /** The last look found no records anywhere, and nothing has moved since. */
   #foundNothing = false
   #expired = false
-  #lookPlanned = false
   #gone = false
 
   constructor(broker: Broker, request: FetchRequest, call: Call, context: Exclude<FetchContext, { kind: 'refused' }>) {
@@ -127,22 +127,18 @@ class FetchCall implements Watcher {
       this.#movedMeanwhile = true
       return
     }
-    if (this.#watched.length <= LOOKED_AT_ONCE) {
-      this.#again()
-      return
-    }
+    const { looks } = this.#broker
+    const count = this.#watched.length
     // A look goes over all partitions: one for all that move in this turn.
-    if (this.#lookPlanned) return
-    this.#lookPlanned = true
-    this.#broker.world.clock.soon(() => {
-      this.#lookPlanned = false
-      if (this.#resolve !== undefined && !this.#gone) this.#lookTogether()
-    })
+    if (count <= LOOKED_AT_ONCE && looks.mayNow(count)) this.#again()
+    else looks.soon(this, count)
   }
 
-  /** Some of the partitions have moved. */
-  #lookTogether(): void {
-    if (this.#looking) this.#movedMeanwhile = true
+  /** Some of the partitions have moved, or the time is over. */
+  lookNow(): void {
+    if (this.#resolve === undefined || this.#gone) return
+    if (this.#expired) this.#end()
+    else if (this.#looking) this.#movedMeanwhile = true
     else this.#again()
   }
 
@@ -180,13 +176,19 @@ class FetchCall implements Watcher {
       })
       return
     }
+    const count = context.partitions.length
+    if (this.#broker.looks.mayNow(count)) this.#end()
+    else this.#broker.looks.soon(this, count)
+  }
+
+  #end(): void {
     if (this.#looking) {
       this.#finish(this.#context.partitions.map(asked => this.#judge(asked, () => undefined) as Look))
       return
     }
     this.#again()
     // The data lies where only a slow look finds it: there was no data before, so an empty answer is the truth.
-    if (this.#resolve !== undefined) this.#expire()
+    if (this.#resolve !== undefined) this.#end()
   }
 
   #abandon(): void {
@@ -197,6 +199,7 @@ class FetchCall implements Watcher {
   #stopWaiting(): void {
     this.#broker.deadlines.cancel(this.#deadline)
     this.#forget?.()
+    this.#broker.looks.cancel(this)
     for (const partition of this.#watched) partition.watermarkWatchers.delete(this)
     this.#watched = []
   }

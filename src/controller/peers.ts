@@ -1,6 +1,6 @@
 import type { Millis, NodeId } from '#base/units.ts'
 import type { RaftPeer } from '#core/raft/messages.ts'
-import { Channel, ChannelError } from '#network/channel.ts'
+import { Channel, ChannelError, NODE_ELEMENTS_MAX } from '#network/channel.ts'
 import type { Address, World } from '#world/world.ts'
 
 /** What waits for news long must not keep votes waiting: answers on one connection come in order. */
@@ -118,7 +118,8 @@ export class Peers {
 
   async #connect(address: Address): Promise<Channel> {
     const { world, nodeId, connectTimeoutMs } = this.#options
-    const options = { clientId: `raft-${nodeId}`, connectTimeoutMs, requestTimeoutMs: connectTimeoutMs }
+    const limits = { connectTimeoutMs, requestTimeoutMs: connectTimeoutMs, elementsMax: NODE_ELEMENTS_MAX }
+    const options = { clientId: `raft-${nodeId}`, ...limits }
     const channel = await Channel.connect(world, address, options)
     await channel.negotiate()
     if (this.#closed) channel.close()

@@ -221,6 +221,39 @@ test('a broker that does not know our ApiVersions is asked in one that it knows'
   assert.equal(channel.versionFor(MetadataRequest), 5)
 })
 
+test('who is asked for versions cannot answer with what takes the memory', async () => {
+  const { socket, channel } = await open()
+  const negotiated = channelError(channel.negotiate())
+  const { header } = socket.request(ApiVersionsRequest)
+  const apiKeys = Array.from({ length: 20_000 }, (_, apiKey) => ({ apiKey, minVersion: 0, maxVersion: 1 }))
+  socket.deliver(socket.answer(ApiVersionsResponse, 4, header.correlationId, { apiKeys }))
+  assert.equal((await negotiated).code, 'protocol')
+  assert.ok(!channel.open)
+})
+
+test('after the versions, answers may be as large as they are', async () => {
+  const { socket, channel } = await open()
+  const negotiated = channel.negotiate()
+  const { header } = socket.request(ApiVersionsRequest)
+  const apiKeys = [{ apiKey: 3, minVersion: 0, maxVersion: 12 }]
+  socket.deliver(socket.answer(ApiVersionsResponse, 4, header.correlationId, { apiKeys }))
+  await negotiated
+  const asked = channel.ask(METADATA, {})
+  const topics = Array.from({ length: 20_000 }, (_, index) => ({ name: `topic-${index}` }))
+  const { correlationId } = socket.request(MetadataRequest).header
+  socket.deliver(socket.answer(MetadataResponse, 12, correlationId, { topics }))
+  assert.equal((await asked).topics.length, 20_000)
+})
+
+test('an answer of more elements than are allowed closes the channel', async () => {
+  const { socket, channel } = await open({ elementsMax: 1000 })
+  const asked = channelError(channel.call(METADATA, 12, {}))
+  const topics = Array.from({ length: 1001 }, () => ({ name: 't' }))
+  const { correlationId } = socket.request(MetadataRequest).header
+  socket.deliver(socket.answer(MetadataResponse, 12, correlationId, { topics }))
+  assert.equal((await asked).code, 'protocol')
+})
+
 test('a late answer closes the channel and rejects all that is under way', async () => {
   const { clock, socket, channel } = await open({ requestTimeoutMs: 1000 })
   const slow = channelError(channel.call(HEARTBEAT, 4, {}))

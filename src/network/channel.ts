@@ -22,6 +22,8 @@ export interface ChannelOptions {
   readonly requestTimeoutMs: Millis
   /** The largest answer that is taken. */
   readonly frameBytesMax: number
+  /** Elements of arrays, tagged fields and long strings in one answer: they take many times the memory of their bytes. */
+  readonly elementsMax: number
   /** Requests under way, and their bytes; more are refused as `overloaded`. */
   readonly inFlightMax: number
   readonly inFlightBytesMax: number
@@ -45,10 +47,19 @@ const DEFAULTS: ChannelOptions = {
   connectTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   frameBytesMax: 256 * 1024 * 1024,
+  elementsMax: 1 << 22,
   inFlightMax: 1000,
   inFlightBytesMax: 256 * 1024 * 1024,
   memory: undefined,
 }
+
+/**
+ * What an answer to a node's own question can hold at most, as many as a request to a node. What it asks is often at an address
+ * that somebody told it, without having to say who he is.
+ */
+export const NODE_ELEMENTS_MAX = 1 << 18
+/** The answer to ApiVersions: it is asked of anybody, before it is known who that is. Of Kafka's it is a thousand bytes. */
+const VERSIONS_BYTES_MAX = 64 * 1024
 
 /** A request schema and the schema of its answer; an entry of the table of APIs is one. */
 export interface ApiPair<Q extends Schema = Schema, R extends Schema = Schema> {
@@ -156,6 +167,15 @@ export class Channel implements Sink {
 
   /** Asks which versions the other side offers, in our newest version and then in one that it knows (KIP-511). */
   async negotiate(): Promise<MessageOf<typeof ApiVersionsResponse>> {
+    this.#frames.frameBytesMax = Math.min(VERSIONS_BYTES_MAX, this.options.frameBytesMax)
+    try {
+      return await this.#negotiate()
+    } finally {
+      this.#frames.frameBytesMax = this.options.frameBytesMax
+    }
+  }
+
+  async #negotiate(): Promise<MessageOf<typeof ApiVersionsResponse>> {
     const pair = { request: ApiVersionsRequest, response: ApiVersionsResponse }
     const { softwareName: clientSoftwareName, softwareVersion: clientSoftwareVersion } = this.options
     const newest = parseVersions(ApiVersionsRequest.versions).last
@@ -334,6 +354,7 @@ export class Channel implements Sink {
 
   #take(frame: Buffer): void {
     const reader = new ByteReader(frame)
+    reader.elementsLeft = this.options.elementsMax
     const waiting = this.#inFlight[0]
     if (waiting === undefined) throw new DecodeError('an answer that nobody asked for')
     const { pair, version } = waiting

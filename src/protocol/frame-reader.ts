@@ -28,7 +28,8 @@ const FRESH_MEMORY: FrameMemory = { take: size => Buffer.allocUnsafeSlow(size), 
  * In turn: the network fills `space()`, says `received(count)`, then `next()` until it has no more.
  */
 export class FrameReader {
-  readonly #frameBytesMax: number
+  /** The largest frame that is taken from now on, without its size field. */
+  frameBytesMax: number
   readonly #memory: FrameMemory
   #buffer: Buffer
   /** Bytes `#start` to `#end` of the buffer have arrived and are not handed out. */
@@ -43,7 +44,7 @@ export class FrameReader {
 
   /** `frameBytesMax` is the largest frame that is taken, without its size field: `socket.request.max.bytes`. */
   constructor(frameBytesMax: number, memory: FrameMemory = FRESH_MEMORY) {
-    this.#frameBytesMax = frameBytesMax
+    this.frameBytesMax = frameBytesMax
     this.#memory = memory
     this.#buffer = memory.take(BUFFER_BYTES_MIN)
   }
@@ -113,8 +114,8 @@ export class FrameReader {
     const arrived = this.#end - this.#start
     if (arrived < 4) return undefined
     const size = this.#buffer.readInt32BE(this.#start)
-    if (size < 0 || size > this.#frameBytesMax) {
-      throw new DecodeError(`a frame of ${size} bytes, at most ${this.#frameBytesMax} are taken`)
+    if (size < 0 || size > this.frameBytesMax) {
+      throw new DecodeError(`a frame of ${size} bytes, at most ${this.frameBytesMax} are taken`)
     }
     const from = this.#start + 4
     if (arrived >= 4 + size) {

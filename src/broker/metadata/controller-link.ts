@@ -1,5 +1,5 @@
 import type { Millis } from '#base/units.ts'
-import { type ApiPair, Channel, ChannelError } from '#network/channel.ts'
+import { type ApiPair, Channel, ChannelError, NODE_ELEMENTS_MAX } from '#network/channel.ts'
 import type { InputOf, MessageOf, Schema } from '#protocol/schema.ts'
 import type { Address, Logger, World } from '#world/world.ts'
 import { type Controllers, isSame } from './controllers.ts'
@@ -254,6 +254,7 @@ export class ControllerLink {
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
       // Of what says nothing else: the first question, to a process that may stand still.
       requestTimeoutMs: CONNECT_TIMEOUT_MS,
+      elementsMax: NODE_ELEMENTS_MAX,
     })
     try {
       await channel.negotiate()

@@ -1,6 +1,6 @@
 import type { Epoch, Millis, NodeId, Offset } from '#base/units.ts'
 import type { BrokerImage } from '#core/metadata/node-image.ts'
-import { Channel, ChannelError } from '#network/channel.ts'
+import { Channel, ChannelError, NODE_ELEMENTS_MAX } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { FrameMemory } from '#protocol/frame-reader.ts'
@@ -68,6 +68,7 @@ export class LeaderChannel {
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
       requestTimeoutMs: this.#options.terms().timeoutMs,
       frameBytesMax: ANSWER_BYTES_MAX,
+      elementsMax: NODE_ELEMENTS_MAX,
       memory: this.#options.memory,
     }).then(async channel => {
       await channel.negotiate()

@@ -289,3 +289,38 @@ test('while too few are in sync what would be written is refused, and the log is
   assert.equal(reply.kind === 'JoinGroup' ? reply.response.errorCode : -1, 0)
   shard.stop()
 })
+
+test('what is told while too few are in sync is written down soon after enough are, though nothing else is due', async () => {
+  const clock = new ManualClock()
+  const lines = new LinesLogger()
+  const partition = await ledPartition(clock, lines)
+  const value = offsetCommitValue({ offset: 1, metadata: '', commitTimestamp: TIME })
+  const entry = encodeEntry({ kind: 'OffsetCommit', group: 'g', topic: 'gone', partition: 0, value })
+  const committed = batch(entry.key, entry.value)
+  await new Promise(resolve => partition.produce(committed, 0, committed.length, 1, { settle: resolve }))
+  const around = {
+    clock,
+    deadlines: new Deadlines(clock),
+    log: lines,
+    config: DEFAULT_GROUP_CONFIG,
+    commitTimeoutMs: 5000,
+  }
+  const shard = new ShardRunner(partition, around)
+  assert.deepEqual(await groupsOf(shard), ['g'])
+  const end = partition.log.nextOffset
+  partition.become(assigned(0, { partitionEpoch: 1, replicas: [1, 2], isr: [1] }), { minInSync: 2 })
+  partition.configure({ minInSync: 2 })
+  shard.tell({ kind: 'TopicsDeleted', topics: [{ name: 'gone', topicId: ZERO_UUID }] })
+  const pass = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 50) {
+      clock.advance(50)
+      await new Promise(setImmediate)
+    }
+  }
+  await pass(2000)
+  assert.equal(partition.log.nextOffset, end)
+  partition.configure(TERMS)
+  await pass(1000)
+  assert.equal(partition.log.nextOffset, end + 1)
+  shard.stop()
+})

@@ -117,7 +117,7 @@ export class ShardRunner {
       // Most answers are there by now; one that waits may be left behind by its client.
       if (!this.#calls.has(call)) return
       open.forget = whenGone(() => {
-        if (this.#calls.delete(call)) this.#step({ kind: 'CallGone', call })
+        if (this.#calls.delete(call)) this.tell({ kind: 'CallGone', call })
       })
     })
   }
@@ -126,6 +126,10 @@ export class ShardRunner {
   tell(command: GroupCommand): void {
     this.#untold.push(command)
     this.#tellAll()
+    if (this.#untold.length === 0 || this.#shard === undefined) return
+    // Nothing else may be due for a long time.
+    this.#around.deadlines.cancel(this.#wake)
+    this.#tickAfter(TOO_FEW_RETRY_MS)
   }
 
   #tellAll(): void {

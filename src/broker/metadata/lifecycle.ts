@@ -185,7 +185,7 @@ export class BrokerLifecycle {
         if (name === 'NOT_CONTROLLER') {
           duplicateUntil = Number.POSITIVE_INFINITY
           link.lookElsewhere()
-          await link.rest()
+          await link.rest(NOT_YET_MS)
           continue
         }
         const isDuplicate = name === 'DUPLICATE_BROKER_REGISTRATION'
@@ -206,7 +206,8 @@ export class BrokerLifecycle {
       } catch (error) {
         if (!(error instanceof ChannelError)) throw error
         duplicateUntil = Number.POSITIVE_INFINITY
-        await link.rest()
+        // A controller may be there and fail at once each time, and then the link itself rests for nothing.
+        await link.rest(NOT_YET_MS)
       }
     }
   }

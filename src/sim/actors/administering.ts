@@ -15,6 +15,7 @@ const SETTINGS: Readonly<Record<string, readonly string[]>> = {
   'index.interval.bytes': ['100', '4096'],
   'retention.ms': ['-1', '604800000'],
 }
+export const MIN_IN_SYNC = 'min.insync.replicas'
 const SETTLES_MS = 60_000
 
 export interface AdministeringOptions {
@@ -72,6 +73,7 @@ export class Administering {
       }
     }
     await this.#check(client)
+    await this.#settle(client)
     for (const topic of [...this.#passing.values()]) await this.#end(client, topic)
     client.close()
   }
@@ -102,6 +104,16 @@ export class Administering {
     const change = value === undefined ? { name: key, op: 'delete' as const } : { name: key, op: 'set' as const, value }
     await insist(this.#scene, random, () => alterConfigs(client, { type: 'topic', name }, [change]))
     settings.set(key, new Set([value]))
+  }
+
+  /** What would hold up writes while one is missing is as it was at first. */
+  async #settle(client: Client): Promise<void> {
+    for (const { name } of this.#scene.topics) {
+      if (this.#settings.get(name)?.has(MIN_IN_SYNC) !== true) continue
+      await insist(this.#scene, this.#random, () =>
+        alterConfigs(client, { type: 'topic', name }, [{ name: MIN_IN_SYNC, op: 'delete' }]),
+      )
+    }
   }
 
   async #check(client: Client): Promise<void> {

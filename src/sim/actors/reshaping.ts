@@ -10,6 +10,7 @@ import { ClientError } from '#client/errors.ts'
 import { Producer } from '#client/producer.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
 import { Violation } from '../checkers/partition-log.ts'
+import { MIN_IN_SYNC } from './administering.ts'
 import { dial, eventually, insist, type Scene, type SceneTopic } from './scene.ts'
 
 /** A topic that may lose what it took: unclean elections, acks=1, retention. Only its replicas have to agree. */
@@ -31,6 +32,8 @@ const RIGHTLY_REFUSED: ReadonlySet<string> = new Set([
 
 export interface Reshape {
   readonly reassign: boolean
+  /** The cluster's min.insync.replicas goes up and down. */
+  readonly restrict: boolean
   readonly grow: boolean
   readonly elect: boolean
   readonly throttle: boolean
@@ -48,6 +51,7 @@ export class Reshaping {
   readonly #random: SeededRandom
   readonly #topics: readonly GrowingTopic[]
   readonly #brokers: readonly NodeId[]
+  readonly #restricts: boolean
   readonly #shapes: readonly ((client: Client) => Promise<void>)[]
 
   constructor(
@@ -63,8 +67,10 @@ export class Reshaping {
     this.#random = random
     this.#topics = topics
     this.#brokers = brokers
+    this.#restricts = shape.restrict
     this.#shapes = [
       ...(shape.reassign ? [(client: Client) => this.#reassign(client)] : []),
+      ...(shape.restrict ? [(client: Client) => this.#restrict(client, this.#random.pick(['2', '3']))] : []),
       ...(shape.grow ? [(client: Client) => this.#grow(client)] : []),
       ...(shape.elect ? [(client: Client) => this.#elect(client)] : []),
       ...(shape.throttle ? [(client: Client) => this.#throttle(client)] : []),
@@ -90,8 +96,14 @@ export class Reshaping {
     }
   }
 
+  async #restrict(client: Client, value: string): Promise<void> {
+    const change = { name: MIN_IN_SYNC, op: 'set', value } as const
+    await this.#insist(() => alterConfigs(client, { type: 'broker', name: '' }, [change]))
+  }
+
   /** Nothing that was begun goes on for ever. */
   async #settle(client: Client): Promise<void> {
+    if (this.#restricts) await this.#restrict(client, '2')
     await this.#insist(() =>
       alterConfigs(
         client,

@@ -1,5 +1,6 @@
 import type { SeededRandom } from '#base/random.ts'
 import type { Millis, NodeId } from '#base/units.ts'
+import { MIN_IN_SYNC } from '../actors/administering.ts'
 import { FOLDER, type MemberPlan } from '../actors/member.ts'
 import type { GrowingTopic, Reshape } from '../actors/reshaping.ts'
 import type { Death } from '../actors/server.ts'
@@ -26,6 +27,8 @@ export interface ClusterPlan {
   readonly pauses: boolean
   /** Disks of nodes that do not vote are replaced by empty ones, and of all nodes those without the log of the metadata. */
   readonly wipes: boolean
+  /** Topics' settings that change while they are written to: none promises less than the cluster's. */
+  readonly settings: Readonly<Record<string, readonly string[]>>
   readonly reshape: Reshape
   /** There is a topic without promises. */
   readonly loose: boolean
@@ -98,8 +101,13 @@ export function drawPlan(random: SeededRandom): ClusterPlan {
     clock: random.chance(0.3),
     pauses: random.chance(0.3),
     wipes: random.chance(0.3),
+    settings: {
+      ...(random.chance(0.3) && { [MIN_IN_SYNC]: ['2', '3', '4'] }),
+      ...(random.chance(0.2) && { 'flush.messages': allSynced ? ['1'] : ['1', '7'] }),
+    },
     reshape: {
       reassign: random.chance(0.3),
+      restrict: random.chance(0.15),
       grow: random.chance(0.3),
       elect: random.chance(0.3),
       throttle: random.chance(0.15),

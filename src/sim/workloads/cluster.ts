@@ -106,6 +106,7 @@ class Play implements Scene, Serving {
     this.#observing = new Observing(this, this, this.#observer, random.fork())
     this.#administering = new Administering(this, this.#client('admin'), random.fork(), this.#observing, {
       passingReplicas: plan.wipes ? [2, 3] : [1, 2, 3],
+      settings: plan.settings,
     })
     this.#reshaping = new Reshaping(
       this,

@@ -159,6 +159,16 @@ export class Member {
     await this.prepare()
   }
 
+  /** Nobody gets through to it any more; who waits for an answer is not told. */
+  wall(): void {
+    this.#scene.simulation.network.wall(this.node)
+    this.#silenced()
+  }
+
+  unwall(): void {
+    this.#scene.simulation.network.unwall(this.node)
+  }
+
   get mayBeWiped(): boolean {
     return !this.isController || this.folders.length > 1
   }

@@ -22,6 +22,8 @@ interface Disturbed {
   readonly up: boolean
   /** Where its data lies; each folder of several is on a disk of its own. */
   readonly folders: readonly string[]
+  wall(): void
+  unwall(): void
 }
 
 /** What goes wrong around the processes of a cluster, until all is calm: disks, links, clocks, and that they stand still. */
@@ -109,17 +111,19 @@ export class Disturbing {
     while (!this.#scene.calm) {
       await this.#scene.simulation.wait(random.between(1, 3000) * this.#scene.pace)
       if (this.#scene.calm) return
-      const a = random.pick(this.#members).node
+      const member = random.pick(this.#members)
+      const a = member.node
       const b = random.chance(0.3) ? random.pick(this.#clients) : random.pick(this.#members).node
       if (a === b) continue
-      const { right, lasts } = this.#breakLinks(a, b, random)
+      const { right, lasts } = this.#breakLinks(member, b, random)
       await this.#scene.simulation.wait(random.between(1, random.chance(lasts) ? 30_000 : 3000))
       right()
     }
   }
 
-  #breakLinks(a: FakeNode, b: FakeNode, random: SeededRandom): { right: () => void; lasts: number } {
+  #breakLinks(member: Disturbed, b: FakeNode, random: SeededRandom): { right: () => void; lasts: number } {
     const { network } = this.#scene.simulation
+    const a = member.node
     const kind = random.fraction()
     if (kind < 0.15) {
       // One is alone: its clients reach it, the others do not, or do not hear it.
@@ -138,8 +142,8 @@ export class Disturbing {
       return { right, lasts: 0.2 }
     }
     if (kind < 0.2) {
-      network.wall(a)
-      return { right: () => network.unwall(a), lasts: 0.4 }
+      member.wall()
+      return { right: () => member.unwall(), lasts: 0.4 }
     }
     if (kind < 0.35) {
       network.slow(a, b, random.pick([5000, 50_000, 500_000]))

@@ -372,12 +372,11 @@ class Play implements Scene, Serving {
     const random = this.#random.fork()
     const client = await dial(this, this.#observer, random, IMPATIENT)
     const member = random.pick(this.#members)
-    const { network } = this.simulation
-    network.wall(member.node)
+    member.wall()
     if (this.#hasMajorityWithout(member)) {
       await this.#touchWith(client, this.topics, WALL_MS_MAX, `after ${member.node.name} was walled in`, '')
     }
-    network.unwall(member.node)
+    member.unwall()
     client.close()
   }
 

@@ -51,6 +51,14 @@ describe('the disk of the system', () => {
     assert.ok(free >= 0 && total > 0 && free <= total)
   })
 
+  test('a folder that cannot be made is refused: where a file is, and where its parent is there and takes none', async () => {
+    const file = await realDisk.open(join(folder, 'file'), { create: true, write: true })
+    await file.close()
+    await assert.rejects(realDisk.makeFolder(join(folder, 'file')), { code: 'EEXIST' })
+    await assert.rejects(realDisk.makeFolder(join(folder, 'file', 'below', 'it')), { code: 'ENOTDIR' })
+    if (process.platform === 'linux') await assert.rejects(realDisk.makeFolder('/proc/no/such'), { code: 'ENOENT' })
+  })
+
   test('a file is read whole, whatever its size', async () => {
     for (const size of [0, 1, 1023, 1024, 1025, 100_000]) {
       const bytes = Buffer.alloc(size, 'tidemark')

@@ -1,4 +1,5 @@
 import fs from 'node:fs'
+import { dirname } from 'node:path'
 import { type Disk, type Entry, type File, type Lock, WorldError } from '../world.ts'
 import { paceOf } from './disk-pace.ts'
 import { worldError } from './errors.ts'
@@ -38,7 +39,7 @@ export const realDisk: Disk = {
 
   async makeFolder(folder): Promise<void> {
     try {
-      await promises.mkdir(folder, { recursive: true })
+      await makeFolders(folder)
     } catch (error) {
       throw worldError(error, `make folder ${folder}`)
     }
@@ -147,4 +148,29 @@ function readWhole(
       readWhole(descriptor, larger, end, done)
     })
   })
+}
+
+/**
+ * As `mkdir` with `recursive`, which goes round for ever where a folder is refused with ENOENT in a parent that is there: in
+ * one that was deleted and is still open, or that a system makes up (autofs, /proc).
+ */
+async function makeFolders(folder: string): Promise<void> {
+  const made = await makeOne(folder)
+  if (made === undefined) return
+  const parent = dirname(folder)
+  if ((made as NodeJS.ErrnoException).code !== 'ENOENT' || parent === folder) throw made
+  await makeFolders(parent)
+  const failure = await makeOne(folder)
+  if (failure !== undefined) throw failure
+}
+
+/** Why there is no such folder now. */
+async function makeOne(folder: string): Promise<unknown> {
+  try {
+    await promises.mkdir(folder)
+    return undefined
+  } catch (error) {
+    const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST' && (await promises.stat(folder)).isDirectory()
+    return isThere ? undefined : error
+  }
 }

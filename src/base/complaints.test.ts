@@ -31,3 +31,13 @@ test('a kind of line is said once a minute, with how many were left out since', 
     ['warn', { folder: 'a-4' }, 'the disk is full'],
   ])
 })
+
+test('after the end only those hear who ask for everything', () => {
+  const levels: string[] = []
+  const note = (level: string) => () => void levels.push(level)
+  const log = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') }
+  const complaints = new Complaints({ monotonic: () => 0 }, log)
+  complaints.end()
+  complaints.tell('error', 'broken', {}, 'the disk is broken')
+  assert.deepEqual(levels, ['debug'])
+})

@@ -20,6 +20,7 @@ export class Complaints {
   readonly #clock: Time
   readonly #log: Lines
   readonly #told = new Map<string, { at: Millis; unsaid: number }>()
+  #ended = false
 
   constructor(clock: Time, log: Lines) {
     this.#clock = clock
@@ -28,6 +29,10 @@ export class Complaints {
 
   /** There are few kinds: a word of the code, and at most an error's name behind it. */
   tell(level: Level, kind: string, fields: object, message: string): void {
+    if (this.#ended) {
+      this.#log.debug(fields, message)
+      return
+    }
     const now = this.#clock.monotonic()
     const told = this.#told.get(kind)
     if (told !== undefined && now - told.at < EVERY_MS) {
@@ -38,5 +43,9 @@ export class Complaints {
     this.#told.set(kind, { at: now, unsaid: 0 })
     const unsaid = told?.unsaid ?? 0
     this.#log[level](unsaid > 0 ? { ...fields, unsaid } : fields, message)
+  }
+  /** The last word was said elsewhere: what comes would only contradict it. */
+  end(): void {
+    this.#ended = true
   }
 }

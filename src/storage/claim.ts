@@ -4,7 +4,7 @@ import { uuidFromRandom } from '#base/uuid.ts'
 import { type Disk, WorldError } from '#world/world.ts'
 import { LogFolder, type LogFolderWorld } from './log-folder.ts'
 import { checkOwner, ForeignFolderError, type MetaProperties, readMetaProperties } from './meta-properties.ts'
-import { cureOf, StorageError, storageError } from './storage-error.ts'
+import { cureOfOpening, StorageError, storageError } from './storage-error.ts'
 
 export interface Claim extends LogFolderWorld {
   /** `log.dirs`; at least one. */
@@ -61,7 +61,7 @@ export async function claimFolders(options: Claim): Promise<Claimed> {
         failed.push(path)
         log.error(
           { folder: path, errno: error.code },
-          `${failure.message}; the folder is offline. ${cureOf(error.code)}`,
+          `the folder is offline (${failure.message}); ${cureOfOpening(error.code)}, and start the node again`,
         )
         continue
       }

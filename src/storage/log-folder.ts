@@ -161,6 +161,8 @@ export class LogFolder {
   /** Nothing new is put here, and nothing written down any more. */
   giveUp(): void {
     this.#online = false
+    // Its logs go on trying, and would promise each minute that writes go on by themselves.
+    this.complaints.end()
   }
 
   #hangChanged(): void {

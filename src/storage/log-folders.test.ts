@@ -179,6 +179,18 @@ test('the log of the metadata, which others open, is no partition that waits to 
   assert.equal((await LogFolders.open(folderOptions(killed.afterKill(), one))).previousBrokerEpoch, 7)
 })
 
+test('a folder that is added has no mark of a clean stop, and the logs of the others are not said to be checked for it', async () => {
+  const disk = new MemoryDisk()
+  const folders = await LogFolders.open(folderOptions(disk, { paths: ['/a'] }))
+  await appendTo(await openPartition(folders, 0), plainBatch(0, 3, 10, T0))
+  await folders.close(7)
+
+  const line = folderOptions(disk, { paths: ['/a', '/b'] })
+  await openPartition(await LogFolders.open(line), 0)
+  assert.match(line.log.lines.join('\n'), /opened 1 of 1 logs/)
+  assert.doesNotMatch(line.log.lines.join('\n'), /checking/)
+})
+
 test('who dies and rises on a machine that went on knows its epoch, unless a sync failed; after a power cut nobody does', async () => {
   const disk = new MemoryDisk()
   const one = { paths: ['/a'] }

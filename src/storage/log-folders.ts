@@ -123,10 +123,6 @@ export class LogFolders {
     await Promise.all(this.#folders.map(folder => folder.keepSurely({ brokerEpoch, incarnationId: undefined })))
   }
 
-  get hadCleanShutdown(): boolean {
-    return this.#folders.every(folder => folder.cleanBrokerEpoch !== undefined)
-  }
-
   /** How often a log began to refuse appends: while it stays the same, those that are well are still well. */
   get failures(): number {
     return this.#opener.failures

@@ -52,6 +52,7 @@ export class LogOpener {
   /** By name: who opens it, and behind him who waits to. */
   readonly #turns = new Map<string, Promise<void>>()
   readonly #toOpen: number
+  readonly #wasClean: boolean
   #opened = 0
   #progressAt: Millis
   /** How often a log began to refuse appends. */
@@ -65,6 +66,8 @@ export class LogOpener {
     this.#leaving = leaving
     this.#damaged = new DamagedLogs(world.disk)
     this.#toOpen = folders.reduce((sum, folder) => sum + folder.found.size, 0)
+    // A folder that is new has no mark of a clean stop, and nothing to check.
+    this.#wasClean = folders.every(({ found, cleanBrokerEpoch }) => found.size === 0 || cleanBrokerEpoch !== undefined)
     this.#progressAt = world.clock.monotonic()
   }
 
@@ -233,8 +236,7 @@ export class LogOpener {
     const isLast = this.#opened === this.#toOpen
     if (!isLast && now - this.#progressAt < PROGRESS_EVERY_MS) return
     this.#progressAt = now
-    const wasClean = this.#folders.every(folder => folder.cleanBrokerEpoch !== undefined)
-    const checked = wasClean ? '' : ', checking what was not synced because the last stop was not clean'
+    const checked = this.#wasClean ? '' : ', checking what was not synced because the last stop was not clean'
     log.info({ opened: this.#opened, found: this.#toOpen }, `opened ${this.#opened} of ${this.#toOpen} logs${checked}`)
   }
 

@@ -95,6 +95,9 @@ export function cureOfOpening(code: string): string {
     case 'EMFILE':
     case 'ENFILE':
       return 'raise the limit of open files (ulimit -n)'
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return 'see whether its disk is mounted and the folder is there'
     default:
       return 'check the disk and the kernel log'
   }

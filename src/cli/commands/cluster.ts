@@ -53,7 +53,8 @@ Examples:
     .action(async (topic: string | undefined, _options: object, self: Command) => {
       const dirs = await withClient(self, async client => {
         if (topic !== undefined) await existingTopic(client, topic)
-        return await describeLogDirs(client, topic)
+        const found = await describeLogDirs(client, topic)
+        return found.toSorted((a, b) => a.broker - b.broker)
       })
       if (wantsJson(self)) {
         printJson(dirs.map(dir => ({ ...dir, error: dir.error?.code ?? null })))

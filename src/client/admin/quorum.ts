@@ -130,7 +130,10 @@ export function quorumReplica(
   const found = replicas.filter(each => each.id === id && (directoryId ?? each.directoryId) === each.directoryId)
   const [replica, another] = found
   if (replica === undefined) {
-    const ids = replicas.map(each => each.id).join(', ')
+    const ids = replicas
+      .map(each => each.id)
+      .sort((a, b) => a - b)
+      .join(', ')
     throw new ClientError('VOTER_NOT_FOUND', `no node ${id} ${what}`, {
       hint: cure ?? (ids === '' ? `none ${what}` : `${ids} ${replicas.length === 1 ? 'does' : 'do'}`),
     })

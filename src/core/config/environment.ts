@@ -51,6 +51,6 @@ function keyOf(name: string): string {
 /** Reads `key=value` of an `--override` flag. */
 export function overrideSetting(text: string): Setting | { readonly problem: string } {
   const at = text.indexOf('=')
-  if (at <= 0) return { problem: `--override takes key=value, and "${text}" is not of that form.` }
+  if (at <= 0) return { problem: `a setting is written key=value, and "${text}" is not.` }
   return { key: text.slice(0, at).trim(), value: text.slice(at + 1), source: '--override' }
 }

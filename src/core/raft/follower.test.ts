@@ -89,6 +89,22 @@ test('a log that parts from the leader where nothing can be cut is not cut', () 
   assert.deepEqual(effects, [])
 })
 
+test('a leader that lacks what is committed has nothing cut: it is doubted', () => {
+  const follower = new Follower(new TenRecords(4))
+  follower.answered({ kind: 'valid' })
+  assert.equal(follower.raft.highWatermark, 10)
+  follower.step({ kind: 'tick' })
+  const effects = follower.answered({ kind: 'diverging', epoch: 4, endOffset: 3 })
+  assert.deepEqual(effects, [])
+  for (let wakes = 0; follower.raft.role === 'follower'; wakes++) {
+    assert.ok(wakes < 10, 'it stands soon')
+    follower.now = follower.raft.wakeAt() ?? assert.fail('it waits for nothing')
+    for (const { kind } of follower.step({ kind: 'tick' })) assert.notEqual(kind, 'truncate')
+  }
+  assert.equal(follower.raft.role, 'prospective')
+  assert.ok(follower.now < 1000, `${follower.now} ms`)
+})
+
 test('a snapshot that cannot be had is asked for less and less often', () => {
   const follower = new Follower(new TenRecords(4))
   const pauses: number[] = []

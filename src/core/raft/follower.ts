@@ -228,6 +228,11 @@ export class Follower extends Role {
     if (own === undefined || epoch < 0 || endOffset < 0) return this.#pause(now)
     const end = own.epoch === epoch ? Math.min(own.endOffset, endOffset) : own.endOffset
     const { nextOffset, lastEpoch } = replica.log
+    // Nobody is elected who lacks what is committed: it is no leader, or has lost what it had since, and another should lead.
+    if (end < replica.committedEnd) {
+      this.doubt(now)
+      return this.#pause(now)
+    }
     // A term of this node that could append nothing: its epoch goes, and no record.
     const isEmptyTerm = end === nextOffset && own.epoch < lastEpoch
     if (end >= nextOffset && !isEmptyTerm) return this.#pause(now)

@@ -65,7 +65,8 @@ export async function claimFolders(options: Claim): Promise<Claimed> {
         )
         continue
       }
-      for (const folder of folders) await folder.close(-1)
+      // What each says of the life before is as true as it was.
+      for (const folder of folders) await folder.closeUnused(folder.keptBrokerEpoch ?? -1)
       if (!(error instanceof WorldError)) throw error
       throw new ForeignFolderError(`${path} is in use by another process; stop it, or choose another folder`)
     }

@@ -4,7 +4,7 @@ import type { Offset } from '#base/units.ts'
 import { type Uuid, uuidFromRandom } from '#base/uuid.ts'
 import { type Chance, type Clock, type Disk, type Entry, type Lock, type Logger, WorldError } from '#world/world.ts'
 import { type BootMark, BootMarkFile, readBootMark } from './boot-mark.ts'
-import { takeCleanShutdown, writeCleanShutdown } from './clean-shutdown.ts'
+import { readCleanShutdown, removeCleanShutdown, writeCleanShutdown } from './clean-shutdown.ts'
 import { DiskWatch } from './disk-watch.ts'
 import { inParallel } from './files.ts'
 import { LogOffsets, type OpenLog } from './log-offsets.ts'
@@ -126,8 +126,14 @@ export class LogFolder {
       if (properties === undefined) await syncNames(disk, path)
       if (properties?.directoryId === undefined || properties.clusterId !== identity.clusterId)
         await writeMetaProperties(disk, path, { ...identity, directoryId })
-      const cleanBrokerEpoch = await takeCleanShutdown(disk, path)
+      const cleanBrokerEpoch = await readCleanShutdown(disk, path)
       const bootMark = cleanBrokerEpoch === undefined ? await readBootMark(disk, path) : undefined
+      if (cleanBrokerEpoch !== undefined) {
+        // A life that is killed before it has registered has lost nothing either.
+        const mark: BootMark = { brokerEpoch: cleanBrokerEpoch, incarnationId: undefined }
+        await new BootMarkFile(world, path).keep(mark)
+        await removeCleanShutdown(disk, path)
+      }
       const logs = new Map<string, OpenLog>()
       const offsets = [
         await LogOffsets.read(disk, path, RECOVERY_POINT_CHECKPOINT, logs, ({ log }) => log.recoveryPoint),

@@ -211,6 +211,27 @@ test('who dies and rises on a machine that went on knows its epoch, unless a syn
   assert.equal(await previous(disk.afterKill()), -1)
 })
 
+test('who stopped cleanly and is killed as it starts again, or is refused there, has still lost nothing', async () => {
+  const disk = new MemoryDisk()
+  const two = { paths: ['/a', '/b'] }
+  await (await LogFolders.open(folderOptions(disk, two))).close(7)
+  await (await LogFolders.open(folderOptions(disk, { paths: ['/of-another'], nodeId: 9 }))).close()
+  const three = folderOptions(disk, { paths: [...two.paths, '/of-another'] })
+  await assert.rejects(LogFolders.open(three), ForeignFolderError)
+  // Killed at any moment.
+  for (let operations = 0, isThrough = false; !isThrough; operations++) {
+    const killed = disk.afterKill()
+    let left = operations
+    killed.fault = () => (left-- > 0 ? undefined : 'EIO')
+    isThrough = await LogFolders.open(folderOptions(killed, two)).then(
+      () => left >= 0,
+      () => false,
+    )
+    const next = await LogFolders.open(folderOptions(killed.afterKill(), two))
+    assert.equal(next.previousBrokerEpoch, 7, `after ${operations} operations`)
+  }
+})
+
 test('who was killed before it heard of its epoch registers under the same id again, once', async () => {
   const one = { paths: ['/a'] }
   const disk = new MemoryDisk()

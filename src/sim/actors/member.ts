@@ -118,7 +118,7 @@ export class Member {
       healDisk(this.node.disk)
       const { faults } = this.node.disk
       const hasSeveral = this.folders.length > 1
-      if (!calm && random.chance(0.25) && (!hasSeveral || this.#mayLack())) {
+      if (!calm && random.chance(0.25) && (!hasSeveral || (this.#knowsFolders && this.#mayLack()))) {
         if (hasSeveral && random.chance(0.5)) this.#lost = random.pick(this.folders)
         else faults[random.pick(['readFails', 'writeFails'] as const)] = random.pick([0.01, 0.1])
       }
@@ -167,6 +167,11 @@ export class Member {
 
   unwall(): void {
     this.#scene.simulation.network.unwall(this.node)
+  }
+
+  /** One that is new to a node makes its start unclean as well, whenever it comes. */
+  get #knowsFolders(): boolean {
+    return this.folders.every(folder => this.node.disk.peek(`${folder}/meta.properties`) !== undefined)
   }
 
   get mayBeWiped(): boolean {

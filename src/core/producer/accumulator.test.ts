@@ -350,6 +350,38 @@ test('whatever the network loses, every record is written once and in order', ()
   }
 })
 
+test('what waits at a leader that fell silent is known again as a repeat, however much its successor takes', () => {
+  for (let seed = 1; seed <= 200; seed++) {
+    const random = new SeededRandom(seed)
+    const sender = accumulator({ deliveryTimeoutMs: 1e9 })
+    const log = new SequencedLog()
+    let wire: ProducerBatch<number>[] = []
+    const unanswered: ProducerBatch<number>[] = []
+    let now = 0
+    let next = 0
+    while (next < 60 || !sender.empty) {
+      now += random.between(1, 60)
+      for (let count = random.below(4); count > 0 && next < 60; count--) add(sender, next++, now)
+      if (wire.length < 5) wire.push(...sender.drain(HERE, 1e6, now))
+      if (random.chance(0.1)) {
+        // Another one leads, and has what the one before had taken; that one never says so.
+        for (const sent of wire.slice(0, random.below(wire.length + 1))) log.append(sent)
+        unanswered.push(...wire)
+        wire = []
+      }
+      const sent = wire.shift()
+      if (sent !== undefined) sender.settle(sent, answer(log.append(sent)), now)
+      // Its connection breaks in the end.
+      if (random.chance(0.05)) for (const lost of unanswered.splice(0)) sender.settle(lost, NO_ANSWER, now)
+    }
+    assert.deepEqual(
+      log.written,
+      Array.from({ length: 60 }, (_, tag) => tag),
+      `seed ${seed}`,
+    )
+  }
+})
+
 test('whatever is lost, refused and given up, nothing is written twice or out of order', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = new SeededRandom(seed)

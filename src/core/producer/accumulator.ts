@@ -47,6 +47,8 @@ export class ProducerBatch<Tag> {
   bytes: Buffer | undefined
   identity: ProducerIdentity | undefined
   baseSequence = -1
+  /** Which of the partition's batches it is, counted as they are numbered. */
+  ordinal = -1
   attempts = 0
   /** Not before this time is it sent again, unless another one leads. */
   notBefore = 0
@@ -87,6 +89,7 @@ interface PartitionQueue<Tag> {
   inFlight: number
   identity: ProducerIdentity | undefined
   nextSequence: number
+  nextOrdinal: number
   /** A sequence was given up, and whether it was written is not known, or it was not: what comes after it tells. */
   doubtful: boolean
   /** There is a hole in the sequences: nothing after it can be written under this epoch, and nothing after it was. */
@@ -283,6 +286,7 @@ export class Accumulator<Tag> {
         inFlight: 0,
         identity: undefined,
         nextSequence: 0,
+        nextOrdinal: 0,
         doubtful: false,
         broken: false,
         established: false,
@@ -304,8 +308,11 @@ export class Accumulator<Tag> {
       // is settled nothing follows it that would need a number of another epoch, or would come behind a hole.
       const isSettled = queue.broken || queue.outstanding.length === 0
       if (batch.baseSequence < 0 && !isSettled && (queue.doubtful || this.#stale(queue))) return undefined
-      // The broker knows a repeat of the last few only; they may be under way to a leader that is none any more.
-      if (batch.baseSequence < 0 && queue.outstanding.length >= IDEMPOTENT_IN_FLIGHT_MAX) return undefined
+      // The broker knows a repeat of its last few only. One that waits for a leader that is none any more may have been
+      // written before all that its successor has taken since.
+      const [oldest] = queue.outstanding
+      const isFar = oldest !== undefined && queue.nextOrdinal - oldest.ordinal >= IDEMPOTENT_IN_FLIGHT_MAX
+      if (batch.baseSequence < 0 && isFar) return undefined
       // One that is sent again goes alone, after all that is older is settled.
       if (batch.baseSequence >= 0 && queue.outstanding[0] !== batch) return undefined
     }
@@ -333,6 +340,7 @@ export class Accumulator<Tag> {
     if (batch.baseSequence < 0) {
       batch.baseSequence = queue.nextSequence
       queue.nextSequence = sequenceAfter(queue.nextSequence, batch.recordsCount)
+      batch.ordinal = queue.nextOrdinal++
       queue.outstanding.push(batch)
     }
     const { identity } = queue

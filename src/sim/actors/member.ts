@@ -43,6 +43,10 @@ export class Member {
   #silenced: () => void
   /** Asked before a start in which folders may fail: without one of them it may lack what it is believed to have (KIP-966). */
   readonly #mayLack: () => boolean
+  /** How much of its disk fails. */
+  failing = 0
+  /** It did in this life: where only the process dies, what a sync failed to write may be gone all the same. */
+  hasFailed = false
   /** A folder that this life has to do without. */
   #lost: string | undefined
 
@@ -115,10 +119,12 @@ export class Member {
     for (;;) {
       const { calm } = this.#scene
       this.#lost = undefined
+      this.hasFailed = false
       healDisk(this.node.disk)
       const { faults } = this.node.disk
       const hasSeveral = this.folders.length > 1
-      if (!calm && random.chance(0.25) && (!hasSeveral || (this.#knowsFolders && this.#mayLack()))) {
+      if (!calm && random.chance(0.25) && this.#knowsFolders && this.#mayLack()) {
+        this.hasFailed = true
         if (hasSeveral && random.chance(0.5)) this.#lost = random.pick(this.folders)
         else faults[random.pick(['readFails', 'writeFails'] as const)] = random.pick([0.01, 0.1])
       }
@@ -157,6 +163,13 @@ export class Member {
     } else disk.replace()
     healDisk(disk)
     await this.prepare()
+  }
+
+  fails(): (() => void) | undefined {
+    if (!this.#mayLack()) return undefined
+    this.failing++
+    this.hasFailed = true
+    return () => void this.failing--
   }
 
   /** Nobody gets through to it any more; who waits for an answer is not told. */
@@ -200,7 +213,7 @@ export class Member {
     const stopping = running.stop().then(() => true)
     stopping.catch(() => {})
     // A second signal may end it before it is done.
-    const hurried = !this.#scene.calm && this.#random.chance(0.2)
+    const hurried = !this.#scene.calm && !this.hasFailed && this.#random.chance(0.2)
     const limitMs = hurried ? this.#random.fraction() * 500 : STOP_MS_MAX
     const stopped = await Promise.race([stopping, this.#scene.simulation.wait(limitMs).then(() => false)])
     if (!stopped && !hurried) throw new Violation(`${this.node.name} did not stop in ${STOP_MS_MAX} ms`)

@@ -24,6 +24,8 @@ interface Disturbed {
   readonly folders: readonly string[]
   wall(): void
   unwall(): void
+  /** Asked before its disk fails: it may lack something from then on. Undefined: not now; else to be called when it is well. */
+  fails(): (() => void) | undefined
 }
 
 /** What goes wrong around the processes of a cluster, until all is calm: disks, links, clocks, and that they stand still. */
@@ -83,28 +85,31 @@ export class Disturbing {
   async #disturbDisks(random: SeededRandom): Promise<void> {
     while (!this.#scene.calm) {
       await this.#scene.simulation.wait(random.between(1, 4000) * this.#scene.pace)
-      const { node, up, folders } = random.pick(this.#members)
+      const member = random.pick(this.#members)
+      const { node, up, folders } = member
       if (this.#scene.calm || !up) continue
-      node.trace('disk', 0, 0, this.#breakDisk(node.disk, folders, random))
+      const well = member.fails()
+      node.trace('disk', 0, 0, this.#breakDisk(node.disk, folders, well !== undefined, random))
       const { hangs } = node.disk.faults
       // Who asks a disk that hangs gets no answer: for as long as a client waits for one at most.
       const longMs = hangs ? 20_000 : 30_000
       await this.#scene.simulation.wait(random.between(1, random.chance(hangs ? 0.5 : 0.2) ? longMs : 3000))
       if (hangs && random.chance(0.3)) node.disk.unhang('fail')
       healDisk(node.disk)
+      well?.()
     }
   }
 
-  #breakDisk(disk: FakeDisk, folders: readonly string[], random: SeededRandom): string {
-    if (folders.length === 1 || random.chance(0.3)) return breakDisk(disk, random)
+  #breakDisk(disk: FakeDisk, folders: readonly string[], mayFail: boolean, random: SeededRandom): string {
+    if (folders.length === 1 || random.chance(0.3)) return breakDisk(disk, random, mayFail)
     const folder = random.pick(folders)
     healDisk(disk)
-    if (random.chance(0.3)) {
+    if (mayFail && random.chance(0.3)) {
       loseFolder(disk, folder)
       return `${folder} is lost`
     }
     disk.faults.within = folder
-    return `${folder} ${breakDisk(disk, random)}`
+    return `${folder} ${breakDisk(disk, random, mayFail)}`
   }
 
   async #disturbNetwork(random: SeededRandom): Promise<void> {

@@ -197,15 +197,16 @@ class Play implements Scene, Serving {
 
   async #end(member: Member, how: Death, random: SeededRandom): Promise<void> {
     // Whose power was cut is never believed to have everything, synced or not: it cannot stand in for an empty disk.
-    const takes = how === 'power-cut' && (!this.#plan.allSynced || this.#plan.wipes)
+    const takes =
+      (how === 'power-cut' && (!this.#plan.allSynced || this.#plan.wipes)) || (how === 'crash' && member.hasFailed)
     const wipes = this.#plan.wipes && member.mayBeWiped && random.chance(0.3)
     if (!takes && !wipes) {
       await member.end(how)
       return
     }
-    // One at a time: another process dies instead, which takes nothing.
-    if (this.#lossy !== undefined) {
-      await member.end('crash')
+    // One at a time: otherwise it ends in a way that takes nothing.
+    if (!this.#isFree(member)) {
+      await member.end(member.hasFailed ? 'stop' : 'crash')
       return
     }
     this.#lossy = member
@@ -214,7 +215,11 @@ class Play implements Scene, Serving {
     void this.#guarded(this.#whenInSync(member))
   }
 
-  /** Whether one may begin without a folder: as after a power cut, nobody believes it to have everything. */
+  #isFree(member: Member): boolean {
+    return this.#lossy === undefined || (this.#lossy === member && member.hasFailed)
+  }
+
+  /** Whether a disk of one may fail, or a folder: as after a power cut, nobody believes it to have everything. */
   #mayLack(member: Member): boolean {
     if (this.#lossy !== undefined) return this.#lossy === member
     this.#lossy = member
@@ -224,8 +229,8 @@ class Play implements Scene, Serving {
 
   /** The next power cut may come when nothing that this one took is missing anywhere. */
   async #whenInSync(member: Member): Promise<void> {
-    while (!this.over && !member.isInSync) await this.simulation.wait(200)
-    this.#lossy = undefined
+    while (!this.over && (member.failing > 0 || !member.isInSync)) await this.simulation.wait(200)
+    if (this.#lossy === member) this.#lossy = undefined
   }
 
   async #createTopics(): Promise<void> {
@@ -417,9 +422,13 @@ class Play implements Scene, Serving {
     const client = await dial(this, this.#observer, this.#random)
     await eventually(this, 'replicas stay out of sync', CALM_MS_MAX, async () => {
       const known = await listTopics(client).catch(() => [])
-      return (
-        known.length > 0 &&
-        known.every(({ partitions }) => partitions.every(({ replicas, isr }) => isr.length === replicas.length))
+      // A broker whose controller is behind is behind itself.
+      const active = this.#members.find(({ running }) => running?.controller?.isActive === true)
+      const topics = [...(active?.running?.controller?.image?.topics.values() ?? [])]
+      return [known, topics].every(
+        each =>
+          each.length > 0 &&
+          each.every(({ partitions }) => partitions.every(({ replicas, isr }) => isr.length === replicas.length)),
       )
     })
     client.close()

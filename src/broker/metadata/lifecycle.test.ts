@@ -127,6 +127,17 @@ lifeTest('a broker waits for the session of its life before once more when anoth
   assert.equal(rig.count('registration'), 2 * refusals.length + 2)
 })
 
+lifeTest('so it does when the controller dies and begins anew between two answers', async rig => {
+  const refusals: ErrorName[] = Array.from({ length: 40 }, () => 'DUPLICATE_BROKER_REGISTRATION')
+  rig.registrations.push(...refusals)
+  const { simulation } = rig
+  const starting = rig.lifecycle.start()
+  await simulation.wait(10_200)
+  simulation.network.reset(simulation.node('controller'), simulation.node('broker'))
+  await starting
+  assert.equal(rig.count('registration'), refusals.length + 1)
+})
+
 lifeTest(
   'a controller that comes late is found, and one that is away for a while is not given up',
   async (rig, server) => {

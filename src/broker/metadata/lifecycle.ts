@@ -171,9 +171,14 @@ export class BrokerLifecycle {
     // Counted from the first answer that says so: before it may have been a long time without any controller. A new controller
     // cannot know who was heard of last and gives the life before a whole session again.
     let duplicateUntil = Number.POSITIVE_INFINITY
+    let connection: object | undefined
     let told = ''
     while (!this.#stopped) {
       try {
+        const connected = await link.connected()
+        // Where it broke a controller may have died and begun anew between two answers.
+        if (connected !== connection) duplicateUntil = Number.POSITIVE_INFINITY
+        connection = connected
         const answer = await link.ask(API.BrokerRegistration, request, REGISTER_TIMEOUT_MS)
         if (answer.errorCode === ErrorCode.NONE) {
           link.wasTaken()

@@ -36,13 +36,13 @@ const CAUGHT: Record<string, readonly [seed: number, says: RegExp]> = {
   'broker-epoch-ignored': [5, /out of sync|in sync, ends at|was committed in epoch|acknowledged/],
   'elected-outside-isr': [18, /was committed in epoch|acknowledged|was there/],
   'truncation-skipped': [17, /both lead|out of sync|differ below|acknowledged|was committed|take no acks=all write/],
-  'unclean-taken-for-clean': [
-    1,
-    /take no acks=all write|was acknowledged|was committed in epoch|was there|watermark of .* fell/,
-  ],
+  'unclean-taken-for-clean': [45, /was acknowledged|was committed in epoch|was there|watermark of .* fell/],
   'vote-forgotten': [3, /voted for|both active|was committed/],
   'quorum-of-one': [4, /the quorum committed|controller .* is active .* was committed|both lead/],
-  'answered-before-commit': [10, /take no acks=all write|never cut off|was deleted|missing|both lead|was committed/],
+  'answered-before-commit': [
+    99,
+    /another node that runs has its number|take no acks=all write|never cut off|was deleted|missing|both lead|was committed/,
+  ],
   'producers-not-followed': [2, /is there twice|comes behind/],
   'groups-forgotten': [2, /was committed|both own/],
   'commit-early': [13, /was committed|both own/],

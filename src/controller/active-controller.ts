@@ -62,6 +62,11 @@ export class ActiveController implements SnapshotSource {
     return this.#term?.machine?.image
   }
 
+  /** Commands whose records lie below are answered; -1 while it does not lead. */
+  get answeredOffset(): Offset {
+    return this.#term?.highWatermark ?? -1
+  }
+
   wakeAt(): Millis | undefined {
     return this.#term?.machine?.wakeAt()
   }

@@ -239,6 +239,11 @@ export class Controller {
     return this.#quorum.highWatermark
   }
 
+  /** Of the active controller: commands whose records lie below are answered. */
+  get answeredOffset(): number {
+    return this.#active.answeredOffset
+  }
+
   get logStartOffset(): number {
     return this.#log.startOffset
   }

@@ -110,11 +110,12 @@ export class ClusterWatch {
   }
 
   /**
-   * What is committed, a majority of the voters holds; of one that is not there nobody knows. Half of an even number is
+   * What is committed, or answered, a majority of the voters holds; of one that is not there nobody knows. Half of an even number is
    * enough: before the last change of voters there was one more or one less, and a majority of those it was.
    */
   #quorum(active: Controller, nodes: readonly Watched[]): void {
-    const { voters, highWatermark, epoch } = active
+    const { voters, epoch } = active
+    const highWatermark = Math.max(active.highWatermark, active.answeredOffset)
     const lacking = voters.filter(({ id }) => {
       const voter = nodes.find(node => node.id === id)?.running.controller
       return voter !== undefined && voter.nextOffset < highWatermark

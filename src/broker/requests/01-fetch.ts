@@ -287,7 +287,10 @@ class FetchCall implements Watcher, Looking {
     // A follower may lack what is there: only the leader knows where the log ends (KIP-392).
     if (fetchOffset > log.endOffset && !found.leads) return refused(asked, 'OFFSET_NOT_AVAILABLE', found)
     if (fetchOffset < log.startOffset) return refused(asked, 'OFFSET_OUT_OF_RANGE', found)
-    const divergingEpoch = divergence(log, fetchOffset, asked.lastFetchedEpoch)
+    const { lastFetchedEpoch } = asked
+    // Of an epoch that the leader never heard of, a reader is told as much as by Kafka.
+    const isStrange = lastFetchedEpoch >= 0 && log.endOffsetForEpoch(lastFetchedEpoch) === undefined
+    const divergingEpoch = isStrange ? 'unknown' : divergence(log, fetchOffset, lastFetchedEpoch)
     if (divergingEpoch !== undefined) {
       // One that has yet to cut its log to the leader's knows no better.
       if (!found.leads) return refused(asked, 'OFFSET_NOT_AVAILABLE', found)

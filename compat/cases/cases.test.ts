@@ -236,12 +236,13 @@ describe('cases that users of other brokers ran into', () => {
     }
     assert.equal(await wire.request(frame(API.Metadata.key, 88), 5_000), 'closed')
     if (kind === 'kafka') return
-    await eventually(async () => /88/.test(server.lastLog(20)))
-    const line =
+    const refusal = () =>
       server
         .lastLog(20)
         .split('\n')
-        .find(text => /88/.test(text)) ?? ''
+        .find(text => /version 88\b/.test(text))
+    await eventually(async () => refusal() !== undefined)
+    const line = refusal() ?? ''
     for (const part of ['case', 'Metadata', /\b0\b.*\b13\b/]) assert.match(line, new RegExp(part))
   })
 

@@ -353,6 +353,23 @@ test('a client that reads nothing of what waits for it is idle after a while; on
   assert.deepEqual(idle.at(-1), [true, false, false])
 })
 
+test('who has just been answered after a long wait is not idle', async () => {
+  let now = 0
+  const { api, waiting } = heldHeartbeat()
+  const waits = harness([api], DEFAULT_CONNECTION_LIMITS, { ...clock, monotonic: () => now })
+  waits.send(frame(API.Heartbeat, 4, 1, { groupId: 'g' }))
+  for (now = 250; now <= 3000; now += 250) assert.equal(waits.connection.isIdle(1000), false)
+  waiting[0]?.()
+  await turn()
+  assert.deepEqual(
+    [3500, 4001].map(at => {
+      now = at
+      return waits.connection.isIdle(1000)
+    }),
+    [false, true],
+  )
+})
+
 test('bytes count from their arrival on, to the end of the connection and of whoever holds them', () => {
   const budget = new MemoryBudget(-1, clock)
   const holders: Call[] = []

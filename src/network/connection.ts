@@ -166,8 +166,10 @@ export class Connection implements Sink, Caller, Reader {
       this.#unread = unread
       this.#unreadSince = now
     }
+    // Whoever waited for an answer until a moment ago has not had the time to ask again.
+    if (unread === 0 && this.busy) this.lastActive = now
     const before = now - idleMs
-    return this.lastActive < before && (unread > 0 ? this.#unreadSince < before : !this.busy)
+    return this.lastActive < before && (unread === 0 || this.#unreadSince < before)
   }
 
   get partial(): boolean {

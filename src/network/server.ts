@@ -119,13 +119,21 @@ export class Server {
     this.#quota.leave(connection)
   }
 
-  /** One timer for all connections: an idle one is closed at most a quarter of the limit late. */
+  /**
+   * One timer for all connections: an idle one is closed at most a quarter of the limit late. What came while the node
+   * stood still (it was stopped, or had no processor) is read after the timers: who looks idle is looked at once more then.
+   */
   #scheduleSweep(): void {
     const { idleMs } = this.#options
     if (!Number.isFinite(idleMs) || idleMs <= 0) return
+    const idleOf = (connections: Iterable<Connection>): Connection[] =>
+      [...connections].filter(connection => connection.isIdle(idleMs))
     this.#sweep = this.#clock.after(Math.min(Math.max(idleMs / 4, 100), 60_000), () => {
-      for (const connection of [...this.#connections]) if (connection.isIdle(idleMs)) connection.close()
-      this.#scheduleSweep()
+      const idle = idleOf(this.#connections)
+      this.#sweep = this.#clock.after(1, () => {
+        for (const connection of idleOf(idle)) connection.close()
+        this.#scheduleSweep()
+      })
     })
   }
 }

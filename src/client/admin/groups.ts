@@ -34,7 +34,7 @@ export async function listGroups(
   client: Client,
   options: { readonly states?: readonly string[]; readonly types?: readonly string[] } = {},
 ): Promise<GroupListing[]> {
-  await client.metadata.refresh([])
+  await client.retrying(() => client.metadata.refresh([]))
   const body = { statesFilter: options.states ?? [], typesFilter: options.types ?? [] }
   const answers = await Promise.all(
     client.metadata.brokers.map(({ id }) =>

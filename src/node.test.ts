@@ -170,6 +170,13 @@ test('a folder of the metadata apart from the others has a name of its own, and 
         assert.deepEqual([again.clusterId, again.controller?.directoryId], [clusterId, directoryId])
         await again.stop()
       }
+      // Its own is: to found once more would make a second cluster of the same name.
+      await machine.world.disk.remove('/meta')
+      await assert.rejects(startNode(machine.world, configOf('/a,/b', 9092)), /metadata is missing .*were used with it/)
+      for (const path of ['/a', '/b']) await machine.world.disk.remove(path)
+      const anew = await startNode(machine.world, configOf('/a,/b', 9092))
+      assert.notEqual(anew.clusterId, clusterId)
+      await anew.stop()
       const other = { ...configOf('/d', 9092), nodeId: 2 }
       await assert.rejects(startNode(machine.world, other), /\/meta belongs to node 1, and this is node 2/)
     })(),

@@ -174,6 +174,7 @@ function startController(
     folder: config.metadataLogDir,
     log: world.log.child({ controller: nodeId }),
     partitionsThere: folders.unopened.length > 0,
+    foundedBefore: quorum.founds && folders.lived,
     otherFolders: config.logDirs.filter(path => path !== config.metadataLogDir),
     config: {
       nodeId,

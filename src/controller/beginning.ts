@@ -4,7 +4,7 @@ import { batchesOf } from '#records/batch.ts'
 import type { Disk, Logger, World } from '#world/world.ts'
 import { type Bootstrap, readBootstrap } from './bootstrap.ts'
 import type { ControllerConfig } from './config.ts'
-import { refuseElsewhere } from './lost-metadata.ts'
+import { lostBeside, refuseElsewhere } from './lost-metadata.ts'
 import { type Folded, METADATA_FOLDER, MetadataLog, noteQuorum } from './metadata-log.ts'
 import { refuseForeign, refuseToFound } from './quorum-error.ts'
 import { readQuorumState, writeQuorumState } from './quorum-state.ts'
@@ -18,6 +18,8 @@ export interface ControllerStart {
   readonly log: Logger
   /** Whether the node's log folders hold partitions, which only the metadata log describes. */
   readonly partitionsThere?: boolean
+  /** Whether the node's other folders tell that it has founded its cluster: it must not found a second one of the same id. */
+  readonly foundedBefore?: boolean
   /** Other log folders of this node: none of them may have a metadata log. */
   readonly otherFolders?: readonly string[]
 }
@@ -76,6 +78,7 @@ export async function readBeginning(start: ControllerStart): Promise<Beginning> 
       if (tailBytes <= TAIL_BYTES_MAX) tail.push(bytes)
     })
     if (log.nextOffset === 0 && state !== NO_QUORUM_STATE) refuseToFound(config, state)
+    if (log.nextOffset === 0 && start.foundedBefore === true) throw lostBeside(log.folder, 'is missing')
     refuseForeign(config, folded.history)
     if ((config.bootstrapServers ?? []).length > 0) await markJoining(world.disk, folder)
     return { log, folded, tail, state, bootstrap }

@@ -13,18 +13,22 @@ class LostMetadataError extends Error {
   override readonly name = 'LostMetadataError'
 }
 
+/** The log is gone, and folders of this node that were used with it are not. */
+export function lostBeside(folder: string, what: string): Error {
+  return new LostMetadataError(
+    `the log of the cluster's metadata ${what} (${folder}), and this node's log folders were used with it: only it says ` +
+      "what is in them. Restore this folder from a backup. Where other nodes of the cluster have copies, move this one's " +
+      'folders away and start it with --join as it was: it copies everything again. Without --join that begins a new cluster',
+  )
+}
+
 /** Looks before anything is cut off: the log must begin with a whole batch. */
 export async function refuseLost(disk: Disk, folder: string): Promise<void> {
   const [first] = (await disk.list(folder))
     .map(({ name }) => name)
     .filter(name => name.endsWith('.log'))
     .toSorted()
-  const lost = (what: string) =>
-    new LostMetadataError(
-      `the log of the cluster's metadata ${what} (${folder}), and partitions lie beside it that only it describes. ` +
-        "Restore this folder from a backup. Where other nodes of the cluster have copies, move this one's folders away and " +
-        'start it with --join as it was: it copies everything again. Without --join that begins a new cluster',
-    )
+  const lost = (what: string) => lostBeside(folder, what)
   if (first === undefined) throw lost('is missing')
   await withFile(disk, `${folder}/${first}`, { create: false, write: false }, async file => {
     const head = Buffer.alloc(Math.min(await file.size(), FIRST_BATCH_BYTES_MAX))

@@ -104,6 +104,11 @@ export class LogFolders {
     return epochs.size === 1 ? (epoch as number) : -1
   }
 
+  /** Whether a broker has lived here: then the cluster was founded, though no partition came to these folders. */
+  get lived(): boolean {
+    return this.#folders.some(({ keptBrokerEpoch }) => keptBrokerEpoch !== undefined)
+  }
+
   /**
    * Under which id the broker registers: a new one, or that of a life that was killed before it heard of its epoch. With
    * another id the controller would miss an epoch in between, and believe that something is lost.

@@ -109,13 +109,19 @@ for (const [what, args, code, message] of [
   ['a rate that is none', ['topics', 'reassign', '--throttle', 'fast'], 2, /"fast" is no rate/],
   ['an unclean election of nothing named', ['cluster', 'elect', '--unclean'], 2, /loses records/],
   ['an address where nobody listens', ['topics', 'list', '-b', '127.0.0.1:1'], 1, /refused the connection/],
+  [
+    'a wait that --timeout ends',
+    ['cluster', '--wait', '-b', '127.0.0.1:1', '--timeout', '200'],
+    1,
+    /^not well after 200 ms: .*refused the connection/,
+  ],
 ] as const) {
   test(`with --json ${what} is an object on standard error`, async t => {
     const written = captured(t, 'stderr')
     const got = await runCli([...args, '--json'], NOWHERE)
     t.mock.reset()
     assert.equal(got, code)
-    assert.match(JSON.parse(written.join('')).error.message, message)
+    assert.match(JSON.parse(written.at(-1) ?? '').error.message, message)
   })
 }
 

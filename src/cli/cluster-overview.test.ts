@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { healthOf } from '#client/admin/health.ts'
-import { type Overview, troublesOf } from './cluster-overview.ts'
+import { nodesOf, type Overview, troublesOf } from './cluster-overview.ts'
+import { reportOf } from './cluster-report.ts'
 
 const NOW = 1_000_000
 
@@ -52,4 +53,51 @@ test('what keeps another node from being stopped is named', () => {
   assert.deepEqual(troublesOf(overview({ quorum: undefined, isLeaderless: true })), ['no active controller'])
   const silent = overview({ quorum: undefined, isSilent: true })
   assert.deepEqual(troublesOf(silent), ['the active controller does not answer'])
+})
+
+test('controllers alone are active while they ask for the metadata log, whether they vote or follow', () => {
+  const { quorum } = overview({})
+  assert.ok(quorum !== undefined)
+  const node = (id: number) => ({ id, listeners: [{ name: 'CONTROLLER', host: `host-${id}`, port: 9093 }] })
+  const voters = [voter(11, NOW), voter(12, NOW - 600), voter(13, NOW - 6000), voter(14, -1)]
+  const observers = [voter(1, NOW - 600), voter(15, NOW - 600)]
+  const nodes = [11, 12, 13, 15, 16].map(node)
+  const found = overview({ quorum: { ...quorum, leaderId: 11, voters, observers, nodes } })
+  assert.deepEqual(
+    nodesOf(found).map(({ id, roles, state, host }) => [id, roles.join(), state, host]),
+    [
+      [1, 'broker', 'active', 'host-1'],
+      [2, 'broker', 'active', 'host-2'],
+      [11, 'controller', 'active', 'host-11'],
+      [12, 'controller', 'active', 'host-12'],
+      [13, 'controller', 'silent', 'host-13'],
+      [14, 'controller', 'silent', null],
+      [15, 'controller', 'active', 'host-15'],
+    ],
+  )
+  // One that is slow to catch up lives all the same.
+  const slow = { ...voter(12, NOW - 600), lastCaughtUpTimestamp: NOW - 60_000 }
+  const behind = overview({ quorum: { ...quorum, leaderId: 11, voters: [voter(11, NOW), slow], nodes } })
+  assert.equal(nodesOf(behind).find(({ id }) => id === 12)?.state, 'active')
+  // Before v1 DescribeQuorum has no times.
+  const untimed = overview({ quorum: { ...quorum, leaderId: 11, voters: [voter(11, -1), voter(12, -1)], nodes } })
+  assert.equal(nodesOf(untimed).find(({ id }) => id === 12)?.state, 'unknown')
+})
+
+test('without an active controller that is said first, and no election is advised', () => {
+  const advice = 'give leadership back with: tidemark cluster elect'
+  assert.ok(reportOf(overview({ leader: 2 })).includes(advice))
+  for (const [how, first] of [
+    [{ isLeaderless: true }, /^no controller leads/],
+    [{ isSilent: true }, /^the active controller does not answer/],
+  ] as const) {
+    const lines = reportOf(overview({ leader: 2, quorum: undefined, reassignments: undefined, ...how }))
+    assert.match(lines.filter(line => line !== '')[1] ?? '', first)
+    assert.ok(!lines.includes(advice))
+    assert.ok(lines.some(line => line.includes('not preferred')))
+  }
+  assert.deepEqual(troublesOf(overview({ leader: -1, quorum: undefined, isLeaderless: true })), [
+    'no active controller',
+    '1 partition offline',
+  ])
 })

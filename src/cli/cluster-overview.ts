@@ -1,7 +1,7 @@
 import { type ClusterDescription, describeCluster } from '#client/admin/cluster.ts'
 import { topicSettings } from '#client/admin/configs.ts'
 import { type ClusterHealth, healthOf } from '#client/admin/health.ts'
-import { describeQuorum, type QuorumDescription } from '#client/admin/quorum.ts'
+import { describeQuorum, type QuorumDescription, type QuorumReplica } from '#client/admin/quorum.ts'
 import { listReassignments, type Reassignment } from '#client/admin/reassignments.ts'
 import { listTopics } from '#client/admin/topics.ts'
 import { type Client, ClientError } from '#client/client.ts'
@@ -19,15 +19,16 @@ export interface Overview {
   readonly reassignments: readonly Reassignment[] | undefined
 }
 
-/** An election takes less. */
+/** An election takes less. Half of the time that there is must do, so that some is left to say what was found. */
 const LEADERLESS_AFTER_MS = 5000
 
 export async function overview(client: Client): Promise<Overview> {
   const description = await describeCluster(client)
+  const quorumTimeoutMs = Math.min(LEADERLESS_AFTER_MS, client.options.callTimeoutMs / 2)
   let isLeaderless = false
   let isSilent = false
   const [quorum, topics] = await Promise.all([
-    describeQuorum(client, { timeoutMs: LEADERLESS_AFTER_MS }).catch((error: unknown) => {
+    describeQuorum(client, { timeoutMs: quorumTimeoutMs }).catch((error: unknown) => {
       isLeaderless = error instanceof ClientError && error.code === 'NOT_CONTROLLER'
       isSilent = !isLeaderless && error instanceof ClientError && error.code !== 'UNSUPPORTED_VERSION'
       return untold(error)
@@ -61,8 +62,11 @@ export interface ClusterNode {
   readonly port: number | null
   readonly rack: string | null
   readonly roles: readonly ('broker' | 'controller')[]
-  /** Brokers are active or fenced; of controllers only the active one is known to live. */
-  readonly state: 'active' | 'fenced' | 'unknown'
+  /**
+   * Brokers are active or fenced. Controllers alone are active while they ask the active one for the metadata log, and
+   * silent when they did not lately; unknown where the cluster is too old to tell (DescribeQuorum before v1).
+   */
+  readonly state: 'active' | 'fenced' | 'silent' | 'unknown'
   readonly leads: number
   readonly replicas: number
   readonly behind: number
@@ -76,13 +80,26 @@ export function nodesOf({ description, quorum, health }: Overview): ClusterNode[
     const roles = voters.has(id) ? (['broker', 'controller'] as const) : (['broker'] as const)
     nodes.set(id, { id, host, port, rack, roles, state: fenced ? 'fenced' : 'active', leads, replicas, behind })
   }
-  for (const id of voters) {
+  if (quorum === undefined) return [...nodes.values()]
+  // Controllers that do not vote follow the log, and have an address as such. One that is gone keeps its address alone.
+  const following = quorum.observers.filter(({ id }) => quorum.nodes.some(node => node.id === id))
+  for (const id of new Set([...voters, ...following.map(each => each.id)])) {
     if (nodes.has(id)) continue
-    const { host = null, port = null } = quorum?.nodes.find(node => node.id === id)?.listeners[0] ?? {}
-    const state = id === quorum?.leaderId ? 'active' : 'unknown'
+    const { host = null, port = null } = quorum.nodes.find(node => node.id === id)?.listeners[0] ?? {}
+    const state = controllerState(quorum, id)
     nodes.set(id, { id, host, port, rack: null, roles: ['controller'], state, leads: 0, replicas: 0, behind: 0 })
   }
   return [...nodes.values()].sort((a, b) => a.id - b.id)
+}
+
+/** Who asks for the metadata log lives; the active controller, which answers, does anyway. */
+function controllerState({ leaderId, voters, observers }: QuorumDescription, id: number): ClusterNode['state'] {
+  if (id === leaderId) return 'active'
+  const last = (node: number, when: (replica: QuorumReplica) => number): number =>
+    Math.max(-1, ...[...voters, ...observers].filter(each => each.id === node).map(when))
+  const now = last(leaderId, ({ lastCaughtUpTimestamp }) => lastCaughtUpTimestamp)
+  if (now < 0) return 'unknown'
+  return now - last(id, ({ lastFetchTimestamp }) => lastFetchTimestamp) > BEHIND_MS ? 'silent' : 'active'
 }
 
 /** The active controller; what a broker names as such may be any broker. */
@@ -101,6 +118,9 @@ const BEHIND_MS = 5000
 export function troublesOf(found: Overview): string[] {
   const { quorum, health } = found
   const troubles: string[] = []
+  // First what keeps the rest from being mended.
+  if (found.isLeaderless) troubles.push('no active controller')
+  if (found.isSilent) troubles.push('the active controller does not answer')
   const fenced = nodesOf(found).filter(({ state }) => state === 'fenced')
   if (fenced.length > 0) troubles.push(`${counted(fenced.length, 'fenced broker')} (${named(fenced)})`)
   const states = [
@@ -111,8 +131,6 @@ export function troublesOf(found: Overview): string[] {
     if (list.length > 0) troubles.push(`${counted(list.length, 'partition')} ${state}`)
   }
   const leader = quorum?.voters.find(({ id }) => id === quorum.leaderId)
-  if (found.isLeaderless) troubles.push('no active controller')
-  if (found.isSilent) troubles.push('the active controller does not answer')
   if (leader !== undefined && quorum !== undefined) {
     const heard = leader.lastCaughtUpTimestamp
     const behind = quorum.voters.filter(({ lastCaughtUpTimestamp }) => heard - lastCaughtUpTimestamp > BEHIND_MS)

@@ -35,6 +35,12 @@ export function globalOptions(command: Command): GlobalOptions {
   return command.optsWithGlobals<GlobalOptions>()
 }
 
+/** For what takes as long as it takes, and is bounded only where somebody says so. */
+export function givenTimeout(command: Command): number | undefined {
+  const isDefault = command.getOptionValueSourceWithGlobals('timeout') === 'default'
+  return isDefault ? undefined : globalOptions(command).timeout
+}
+
 export function wantsJson(command: Command): boolean {
   return globalOptions(command).json === true
 }

@@ -5,11 +5,13 @@ import { listTopics } from '#client/admin/topics.ts'
 import { type Client, ClientError } from '#client/client.ts'
 import { wholeNumber } from '../arguments.ts'
 import { controllerOf, nodesOf, type Overview, overview, troublesOf } from '../cluster-overview.ts'
-import { existingTopic, wantsJson, withClient } from '../context.ts'
-import { bytes, type Cell, counted, print, printJson, remark, table } from '../output.ts'
+import { reportOf } from '../cluster-report.ts'
+import { whenWell } from '../cluster-wait.ts'
+import { existingTopic, givenTimeout, wantsJson, withClient } from '../context.ts'
+import { bytes, counted, print, printJson, remark, table } from '../output.ts'
 import { addElect } from './elect.ts'
 import { addFeatures } from './features.ts'
-import { addVoters, quorumTable } from './voters.ts'
+import { addVoters } from './voters.ts'
 
 export function command(program: Command): void {
   const cluster = program
@@ -20,11 +22,16 @@ export function command(program: Command): void {
     .command('describe', { isDefault: true })
     .description('show nodes, quorum, and which partitions are not as they should be')
     .option('--check', 'end with 1 unless all is well: before another node is stopped')
-    .option('--wait', 'until all is well, and say what is not: after a node was started')
+    .option(
+      '--wait',
+      'until all is well, or a --timeout that is given is over, and say what is not: after a node was started',
+    )
     .addHelpText(
       'after',
       `
 All is well when all brokers are active, all replicas in sync, and all voters close behind the active controller.
+
+Brokers are active or fenced. Controllers alone are active, or silent: they asked nothing of the active one for seconds.
 
 What is counted of partitions:
   offline           have no leader, and can be neither read nor written
@@ -35,12 +42,15 @@ What is counted of partitions:
 Examples:
   tidemark cluster
   tidemark cluster --wait && ssh b systemctl restart tidemark
+  tidemark cluster --wait --timeout 600000          give up after ten minutes, and end with 1
   tidemark cluster --json | jq .health.offline`,
     )
     .action(async (options: { check?: boolean; wait?: boolean }, self: Command) => {
-      const found = await withClient(self, options.wait === true ? whenWell : overview)
+      const found = await withClient(self, client =>
+        options.wait === true ? whenWell(client, givenTimeout(self)) : overview(client),
+      )
       if (wantsJson(self)) printJson(asJson(found))
-      else show(found)
+      else for (const line of reportOf(found)) print(line)
       const troubles = troublesOf(found)
       if (options.check !== true || troubles.length === 0) return
       process.exitCode = 1
@@ -119,25 +129,6 @@ async function mustBeEmpty(client: Client, id: number): Promise<void> {
   }
 }
 
-const LOOK_MS = 1000
-
-/** Looks until nothing is wrong. That nobody answers passes too, where the only node that is dialled is the one restarted. */
-async function whenWell(client: Client): Promise<Overview> {
-  let said = ''
-  for (;;) {
-    const found = await overview(client).catch((error: unknown) => {
-      if (!(error instanceof ClientError) || !error.retriable) throw error
-      return error
-    })
-    const troubles = found instanceof ClientError ? [found.message] : troublesOf(found)
-    if (troubles.length === 0 && !(found instanceof ClientError)) return found
-    const saying = `waiting: ${troubles.join('; ')}`
-    if (saying !== said) remark(saying)
-    said = saying
-    await client.pause(LOOK_MS)
-  }
-}
-
 function asJson(found: Overview): object {
   const { description, quorum, health, reassignments } = found
   const { brokers: _, ...partitions } = health
@@ -149,74 +140,4 @@ function asJson(found: Overview): object {
     health: { ...partitions, reassigning: reassignments ?? null },
     troubles: troublesOf(found),
   }
-}
-
-/** Those without a rack count as one that has no name where replicas are placed, which is seldom meant. */
-function racksOf(brokers: readonly { readonly rack: string | null }[]): string {
-  const racks = new Set(brokers.flatMap(({ rack }) => rack ?? [])).size
-  const without = brokers.filter(({ rack }) => rack === null).length
-  if (racks === 0) return ''
-  return ` in ${counted(racks, 'rack')}${without === 0 ? '' : ` (${without} without one)`}`
-}
-
-/** How many partitions are named in a line. */
-const NAMED_MAX = 5
-
-function show(found: Overview): void {
-  const { description, quorum, health, reassignments } = found
-  const controller = controllerOf(found)
-  print(`cluster ${description.clusterId}, controller ${controller < 0 ? 'unknown' : controller}`)
-  const nodes = nodesOf(found)
-  print(
-    `${counted(nodes.length, 'node')}${racksOf(description.brokers)}, ${counted(health.topics, 'topic')}, ${counted(health.partitions, 'partition')}, ${counted(health.replicas, 'replica')}`,
-  )
-  print('')
-  const rows = nodes.map((each): Cell[] => [
-    each.id,
-    each.host === null ? null : `${each.host}:${each.port}`,
-    each.rack,
-    each.roles.map(role => (role === 'controller' && each.id === controller ? 'active controller' : role)).join(', '),
-    each.state,
-    each.leads,
-    each.replicas,
-    each.behind,
-  ])
-  print(table(['NODE', 'ADDRESS', 'RACK', 'ROLES', 'STATE', 'LEADS', 'REPLICAS', 'BEHIND'], rows))
-  if (quorum !== undefined) {
-    print('')
-    print(`quorum: leader ${quorum.leaderId}, epoch ${quorum.leaderEpoch}, committed to ${quorum.highWatermark}`)
-    print(quorumTable(quorum))
-  }
-  if (found.isLeaderless) {
-    print('')
-    print(
-      'quorum: no controller leads, so this is what was known last; a majority of the voters must run and reach each other',
-    )
-  }
-  if (found.isSilent) {
-    print('')
-    print('quorum: the active controller does not answer, so this is what a broker was told last')
-  }
-  print('')
-  const states = [
-    ['offline', health.offline],
-    ['under min.insync', health.underMinIsr],
-    ['under-replicated', health.underReplicated],
-    ['not preferred', health.notPreferred],
-    ['reassigning', reassignments ?? []],
-  ] as const
-  const wrong = states.filter(([, list]) => list.length > 0)
-  if (wrong.length === 0) {
-    print(
-      `partitions${found.isLeaderless || found.isSilent ? ' as they were then' : ''}: all led by their preferred replicas, all replicas in sync`,
-    )
-    return
-  }
-  const named = wrong.map(([state, list]): Cell[] => {
-    const names = list.slice(0, NAMED_MAX).map(({ topic, partition }) => `${topic}-${partition}`)
-    return [state, list.length, `${names.join(', ')}${list.length > NAMED_MAX ? ', …' : ''}`]
-  })
-  print(table(['PARTITIONS', 'COUNT', 'WHICH'], named))
-  if (health.notPreferred.some(({ electable }) => electable)) print('give leadership back with: tidemark cluster elect')
-  if ((reassignments ?? []).length > 0) print('see how far they are with: tidemark topics reassign --status')
 }

@@ -11,7 +11,7 @@ const ROWS_MAX = 30
 
 export const THROTTLED = 'hint: a throttle is still set: tidemark topics reassign --unthrottle'
 
-interface Look {
+export interface Look {
   readonly reassignments: readonly Reassignment[]
   readonly copies: readonly CopyProgress[]
   readonly totals: CopyTotals
@@ -65,7 +65,7 @@ export async function followProgress(client: Client, json: boolean): Promise<voi
   }
 }
 
-function row({ topic, partition, from, to, copiedBytes, totalBytes, inSync, offline }: CopyProgress): Cell[] {
+export function row({ topic, partition, from, to, copiedBytes, totalBytes, inSync, offline }: CopyProgress): Cell[] {
   const state = offline
     ? 'broker is down'
     : inSync
@@ -76,16 +76,20 @@ function row({ topic, partition, from, to, copiedBytes, totalBytes, inSync, offl
   return [`${topic}-${partition}`, from < 0 ? null : from, to, bytes(copiedBytes), bytes(totalBytes), state]
 }
 
+/** Of nothing all is copied. */
 function percent(part: number, whole: number): string {
-  return whole <= 0 ? '0 %' : `${Math.floor((100 * part) / whole)} %`
+  return whole === 0 ? '100 %' : `${Math.floor((100 * part) / whole)} %`
 }
 
-function summary({ reassignments, totals }: Look): string {
+export function summary({ reassignments, copies, totals }: Look): string {
   const { copiedBytes, totalBytes, bytesPerSecond, leftMs } = totals
+  const all = `${counted(reassignments.length, 'partition')}: ${bytes(copiedBytes)} of ${bytes(totalBytes)} copied`
+  // Nothing in sight is not nothing to do where nobody tells how much there is, or nobody is there to take it.
+  const isUnknown = totalBytes === 0 && copies.some(each => !each.inSync && (each.offline || each.totalBytes < 0))
+  if (isUnknown) return all
   const rate = bytesPerSecond === undefined ? '' : `, ${bytes(bytesPerSecond)}/s`
   const left = leftMs === undefined ? '' : `, ${duration(leftMs)} left`
-  const all = counted(reassignments.length, 'partition')
-  return `${all}: ${bytes(copiedBytes)} of ${bytes(totalBytes)} copied (${percent(copiedBytes, totalBytes)})${rate}${left}`
+  return `${all} (${percent(copiedBytes, totalBytes)})${rate}${left}`
 }
 
 function warnOfOffline(copies: readonly CopyProgress[]): boolean {

@@ -4,7 +4,9 @@ import type { CopyProgress } from '#client/admin/reassignments.ts'
 import { byteRate } from './arguments.ts'
 import { UsageError } from './context.ts'
 import { Copies } from './copy-totals.ts'
+import { missingRacks } from './reassignment.ts'
 import { parseReassignmentFile, toReassignmentFile } from './reassignment-file.ts'
+import { row, summary } from './reassignment-progress.ts'
 
 test('a plan is read as it was written, in the form of Kafka', () => {
   const partitions = [
@@ -98,6 +100,31 @@ test('the end of a copy that stands still is not told', () => {
   // Without a leader the size is as it was; on a broker that is down nothing is known to be there.
   assert.equal(copies.look([copy(0, 10, -1 / MIB)], 2000).totalBytes, 100 * MIB)
   assert.equal(copies.look([copy(0, -1 / MIB, 100)], 3000).copiedBytes, 0)
+})
+
+test('of nothing all is copied, as long as it is known to be nothing', () => {
+  const summaryOf = (...copies: CopyProgress[]) => {
+    const reassignments = [{ topic: 'a', partition: 0, replicas: [1, 2], adding: [2], removing: [1] }]
+    return summary({ reassignments, copies, totals: new Copies().look(copies, 0) })
+  }
+  const done = '1 partition: 0 B of 0 B copied (100 %), 0 ms left'
+  assert.equal(summaryOf(copy(0, 0, 0)), done)
+  assert.equal(summaryOf(copy(0, 0, 0, { inSync: true })), done)
+  // Replicas that only leave, or change their order.
+  assert.equal(summaryOf(), done)
+  assert.equal(row(copy(0, 0, 0)).at(-1), '100 %')
+  assert.equal(summaryOf(copy(0, 50, 100)), '1 partition: 50 MiB of 100 MiB copied (50 %)')
+  assert.equal(summaryOf(copy(0, -1 / MIB, -1 / MIB)), '1 partition: 0 B of 0 B copied')
+  assert.equal(summaryOf(copy(0, -1 / MIB, 0, { offline: true })), '1 partition: 0 B of 0 B copied')
+})
+
+test('brokers without a rack beside others that have one are told of', () => {
+  const broker = (id: number, rack: string) => ({ id, host: `host-${id}`, rack })
+  assert.equal(missingRacks([broker(1, ''), broker(2, '')]), undefined)
+  assert.equal(missingRacks([broker(1, 'a'), broker(2, 'b')]), undefined)
+  const some = missingRacks([broker(1, 'a'), broker(2, ''), broker(3, '')])
+  assert.match(some ?? '', /^warning: brokers 2, 3 have no rack: .*set broker.rack of all$/)
+  assert.match(missingRacks([broker(1, 'a'), broker(2, '')]) ?? '', /^warning: broker 2 has no rack/)
 })
 
 test('rates are written with units or without', () => {

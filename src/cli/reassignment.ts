@@ -88,7 +88,23 @@ async function plan(client: Client, options: ReassignOptions): Promise<PlannedCh
   const partitions = await partitionsOf(client, options.topics)
   const problem = planProblem(brokers, partitions, options.replicas)
   if (problem !== undefined) throw new UsageError(problem, 'name more brokers, or ask for fewer --replicas')
+  const missing = missingRacks(brokers)
+  if (missing !== undefined) remark(missing)
   return planReassignment(brokers, partitions, options.replicas)
+}
+
+/**
+ * Where only some brokers have a rack, what they are places of is not known of the others. Kafka refuses to plan then
+ * (KIP-36); ours takes those without for one rack more, so that it is right as soon as they have one.
+ */
+export function missingRacks(brokers: readonly PlanBroker[]): string | undefined {
+  const without = brokers.filter(({ rack }) => rack === '').map(({ id }) => id)
+  if (without.length === 0 || without.length === brokers.length) return undefined
+  const [which, they] =
+    without.length === 1
+      ? [`broker ${without[0]} has`, 'it counts']
+      : [`brokers ${without.join(', ')} have`, 'they count']
+  return `warning: ${which} no rack: ${they} as one rack of no name, so replicas may share a real one; set broker.rack of all`
 }
 
 /** The brokers that are named, all of which must live: a copy to one that does not would wait for it. */

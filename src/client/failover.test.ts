@@ -6,10 +6,11 @@ import { ErrorCode } from '#protocol/errors.ts'
 import { Simulation } from '#world/fake/simulation.ts'
 import { unregisterBroker } from './admin/cluster.ts'
 import { commitOffsets } from './admin/groups.ts'
+import { deleteTopic } from './admin/topics.ts'
 import { Client, type ClientOptions } from './client.ts'
 import { Consumer } from './consumer.ts'
 import { Producer } from './producer.ts'
-import { BrokerDouble, TOPIC } from './testing/broker-double.ts'
+import { BrokerDouble, TOPIC, TOPIC_ID } from './testing/broker-double.ts'
 
 /** Three brokers, of which the first leads, and a client that has met only the first. */
 class Brokers {
@@ -257,6 +258,32 @@ test('who is silent is not waited for any more when it has left the cluster', as
     await asking
     assert.equal(second.count('UnregisterBroker'), 1)
     assert.ok(brokers.now - began < 8000, `after ${brokers.now - began} ms`)
+  })
+})
+
+test('a topic is deleted by its id, and by that of a later one only if it was there when that was asked', async () => {
+  const [old, now] = [TOPIC_ID, 'bZ6qOWWaNR9qZx5b8TV40g']
+  const brokers = new Brokers()
+  let there = now
+  for (const each of brokers.all) {
+    each.topicId = each.id === 1 ? old : now
+    const handle = ({ topics: [topic] }: { topics: readonly { name: string | null; topicId: string }[] }) => {
+      each.asked.push(`DeleteTopics ${topic?.name} ${topic?.topicId}`)
+      const errorCode = topic?.topicId === there ? 0 : ErrorCode.UNKNOWN_TOPIC_ID
+      if (errorCode === 0) there = ''
+      return { responses: [{ name: null, topicId: topic?.topicId ?? '', errorCode, errorMessage: null }] }
+    }
+    each.more.push(serve({ api: API.DeleteTopics, handle }))
+  }
+  await brokers.run(async (first, _second, client) => {
+    await assert.rejects(deleteTopic(client, TOPIC), { code: 'UNKNOWN_TOPIC_OR_PARTITION' })
+    assert.deepEqual(
+      new Set(brokers.all.flatMap(({ asked }) => asked.filter(each => /Delete/.test(each)))),
+      new Set([`DeleteTopics null ${old}`]),
+    )
+    first.topicId = now
+    await deleteTopic(client, TOPIC)
+    assert.equal(there, '')
   })
 })
 

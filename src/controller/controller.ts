@@ -218,6 +218,11 @@ export class Controller {
     return this.#active.isActive
   }
 
+  /** Whether a broker may be one that nobody can dial. */
+  doubts(brokerId: NodeId): boolean {
+    return this.#reach.doubts(brokerId)
+  }
+
   /** The newest metadata that this controller knows: of the active one also what is not committed yet. */
   get image(): MetadataImage | undefined {
     return this.#active.image ?? this.#standby.image

@@ -90,6 +90,28 @@ test('who is walled in is told of after five seconds and no sooner, and again wh
   })
 })
 
+test('a broker is doubted from its silence on until others are chosen, and before it has answered this controller', async () => {
+  await watching(7, 3, async rig => {
+    const { simulation, told, watch } = rig
+    const doubted = (): boolean[] => [1, 2, 3, 100].map(id => watch.doubts(id))
+    assert.deepEqual(doubted(), [true, true, true, false])
+    await simulation.wait(3000)
+    assert.deepEqual(doubted(), [false, false, false, false])
+    simulation.network.wall(rig.machine(2))
+    await simulation.wait(1900)
+    assert.deepEqual(doubted(), [false, true, false, false])
+    await simulation.wait(2500)
+    assert.deepEqual(doubted(), [false, true, false, false])
+    await simulation.wait(4000)
+    assert.deepEqual([told, doubted()], [['2@1 unreachable'], [false, false, false, false]])
+    // Where most are silent it is this controller that cannot dial.
+    simulation.network.wall(rig.machine(1))
+    simulation.network.wall(rig.machine(3))
+    await simulation.wait(3000)
+    assert.deepEqual(doubted(), [false, false, false, false])
+  })
+})
+
 test('a way in that is broken for a moment again and again is no news', async () => {
   await watching(2, 3, async rig => {
     const { simulation, told } = rig

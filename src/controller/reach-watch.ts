@@ -8,6 +8,8 @@ import { addressOf } from './broker-address.ts'
 const LOOKS_EVERY_MS: Millis = 1000
 /** What a broker may take to be connected to, and to answer. */
 const ANSWER_MS_MAX: Millis = 1000
+/** Whose answer is out for so long may be cut off: it is not believed who says that others are. */
+const DOUBTED_MS: Millis = 250
 /** Who was silent for so long cannot be dialled. */
 const SILENT_MS: Millis = 5000
 /** Who could not be dialled can be again when it has answered for so long. */
@@ -31,7 +33,9 @@ export interface ReachWatchOptions {
 interface Asked {
   readonly brokerEpoch: Offset
   channel: Channel | undefined
-  isWaiting: boolean
+  /** Since when its answer is waited for. */
+  askedAt: Millis | undefined
+  hasAnswered: boolean
   /** It is another one by now, or another controller's business. */
   isOver: boolean
   /** Since when it is silent, or answers, without a break. */
@@ -83,12 +87,12 @@ export class ReachWatch {
       const broker = brokers.get(id)
       if (broker === undefined || broker.fenced) continue
       this.#judge(broker, asked)
-      if (!asked.isWaiting && waiting < ASKED_MAX) {
+      if (asked.askedAt === undefined && waiting < ASKED_MAX) {
         this.#asked.delete(id)
         this.#asked.set(id, asked)
         void this.#ask(broker, asked)
       }
-      if (asked.isWaiting) waiting++
+      if (asked.askedAt !== undefined) waiting++
     }
   }
 
@@ -103,7 +107,8 @@ export class ReachWatch {
     this.#asked.set(id, {
       brokerEpoch: epoch,
       channel: undefined,
-      isWaiting: false,
+      askedAt: undefined,
+      hasAnswered: false,
       isOver: false,
       isSilent: false,
       since: this.#now,
@@ -132,6 +137,20 @@ export class ReachWatch {
     }
   }
 
+  /**
+   * Whether a broker is silent, or has yet to answer this controller, and not for so long that others were chosen: a leader
+   * that is walled in sees all its followers fall silent, and must not put them out of the in-sync set before one of them
+   * can be chosen. Never for much longer than {@link SILENT_MS}.
+   */
+  doubts(id: NodeId): boolean {
+    if (id === this.#options.nodeId) return false
+    const asked = this.#asked.get(id)
+    if (asked === undefined) return true
+    if (!asked.isReached || this.#isCutOff(id)) return false
+    if (!asked.hasAnswered && this.#now - asked.since < SILENT_MS) return true
+    return asked.isSilent || (asked.askedAt !== undefined && this.#now - asked.askedAt > DOUBTED_MS)
+  }
+
   /** Most of the others are silent, too. */
   #isCutOff(id: NodeId): boolean {
     const brokers = this.#options.image()?.brokers
@@ -144,12 +163,13 @@ export class ReachWatch {
     const address = addressOf(endPoints, interBrokerListener)
     if (address === undefined) return
     const began = this.#now
-    asked.isWaiting = true
+    asked.askedAt = began
     const answers = await this.#answers(asked, () => {
       const limits = { connectTimeoutMs: ANSWER_MS_MAX, requestTimeoutMs: ANSWER_MS_MAX }
       return Channel.connect(world, address, limits)
     })
-    asked.isWaiting = false
+    asked.askedAt = undefined
+    if (answers === true) asked.hasAnswered = true
     if (answers === undefined || answers !== asked.isSilent) return
     asked.isSilent = !answers
     asked.since = began

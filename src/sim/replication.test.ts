@@ -115,9 +115,9 @@ async function valuesOf(client: Client, topic: string): Promise<string[]> {
   return values
 }
 
-async function started(cluster: Cluster): Promise<Client> {
+async function started(cluster: Cluster, more: readonly string[] = []): Promise<Client> {
   await cluster.start('c9')
-  for (const name of BROKERS) await cluster.start(name)
+  for (const name of BROKERS) await cluster.start(name, more)
   return await cluster.client()
 }
 
@@ -529,6 +529,36 @@ test('after a leader was elected that lacks what was read, consumers read on whe
       message: /was cut at offset 1, and was read to 2/,
     })
     assert.deepEqual(await read(consumer({ group: 'g' })), ['1 anew', '2 more', '3 most'])
+    await producer.close()
+    client.close()
+  })
+})
+
+test('a leader that nobody can dial does not stay alone in sync: a follower leads, and nothing is lost', async () => {
+  const cluster = new Cluster(15)
+  await cluster.run(async () => {
+    await started(cluster, ['replica.lag.time.max.ms=2000', 'replica.fetch.wait.max.ms=100'])
+    const { world } = cluster.machine('client')
+    const client = await connect({ world, bootstrap: 'b1:9092,b2:9092,b3:9092', requestTimeoutMs: 1000 })
+    await createTopic(client, { name: 't', assignments: [[1, 2]] })
+    const producer = new Producer(client)
+    await producer.send('t', [{ value: 'before', partition: 0 }])
+    await until(cluster, 'both are in sync', async () => (await isrOf(client, 't')).length === 2)
+    const { network } = cluster.simulation
+    // With something in its log that its follower does not have, it would soon be put out.
+    network.cut(cluster.machine('b1'), cluster.machine('b2'))
+    const began = cluster.simulation.schedule.now
+    const sending = producer.send('t', [{ value: 'meanwhile', partition: 0 }])
+    await cluster.simulation.wait(200)
+    network.wall(cluster.machine('b1'))
+    network.heal(cluster.machine('b1'), cluster.machine('b2'))
+    await sending
+    const tookMs = (cluster.simulation.schedule.now - began) / 1000
+    assert.ok(tookMs < 10_000, `${tookMs} ms`)
+    assert.equal((await partitionOf(client, 't')).leader, 2)
+    network.unwall(cluster.machine('b1'))
+    await until(cluster, 'it follows', async () => (await isrOf(client, 't')).length === 2)
+    assert.deepEqual(await valuesOf(client, 't'), ['before', 'meanwhile'])
     await producer.close()
     client.close()
   })

@@ -1,5 +1,6 @@
 import type { NodeId, Offset } from '#base/units.ts'
-import type { Uuid } from '#base/uuid.ts'
+import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
+import { ErrorCode } from '#protocol/errors.ts'
 import { CreatePartitionsRequest, CreatePartitionsResponse } from '#protocol/messages/create-partitions.ts'
 import { CreateTopicsRequest, CreateTopicsResponse } from '#protocol/messages/create-topics.ts'
 import { DeleteRecordsRequest, DeleteRecordsResponse } from '#protocol/messages/delete-records.ts'
@@ -126,14 +127,28 @@ export async function createTopic(
   }
 }
 
+/**
+ * Deletes a topic, where brokers take it by its id (KIP-516): a request that was given up may arrive after it was asked once
+ * more, and must not meet a later topic of that name. Rejects with UNKNOWN_TOPIC_OR_PARTITION if there is none.
+ */
 export async function deleteTopic(client: Client, name: string): Promise<void> {
-  await client.ask(
-    'any',
-    DELETE_TOPICS,
-    { topics: [{ name }], topicNames: [name], timeoutMs: TIMEOUT_MS },
-    { check: ({ responses }) => check(responses[0], `topic "${name}"`) },
-  )
-  client.metadata.forget(name)
+  const about = `topic "${name}"`
+  for (let unknown: Uuid | undefined; ; ) {
+    const { topics: found } = await client.retrying(() => client.metadata.refresh([name]))
+    const topicId = found[0]?.id ?? ZERO_UUID
+    // Who was asked for the id may have been late; what is named once more is no more.
+    if (topicId === unknown) throw missing(about)
+    const topics = [topicId === ZERO_UUID ? { name } : { name: null, topicId }]
+    const { responses } = await client.ask(
+      'any',
+      DELETE_TOPICS,
+      { topics, topicNames: [name], timeoutMs: TIMEOUT_MS },
+      { check: ({ responses: [first] }) => first?.errorCode === UNKNOWN_ID || check(first, about) },
+    )
+    client.metadata.forget(name)
+    if (responses[0]?.errorCode !== UNKNOWN_ID) return
+    unknown = topicId
+  }
 }
 
 /** Raises the number of partitions to `count`. */
@@ -174,16 +189,19 @@ export async function deleteRecords(
 }
 
 /** A topic that is missing may only be late; who asks about one does not wait for it. */
-const MISSING = 3
+const MISSING = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+const UNKNOWN_ID = ErrorCode.UNKNOWN_TOPIC_ID
 
 function check(
   answer: { readonly errorCode: number; readonly errorMessage?: string | null } | undefined,
   about: string,
   final?: number,
 ): void {
-  if (answer !== undefined && answer.errorCode === final) {
-    throw new ClientError('UNKNOWN_TOPIC_OR_PARTITION', `there is no ${about}`, { errorCode: final })
-  }
+  if (answer !== undefined && answer.errorCode === final) throw missing(about)
   const error = answer === undefined ? undefined : brokerError(answer.errorCode, about, answer.errorMessage)
   if (error !== undefined) throw error
+}
+
+function missing(about: string): ClientError {
+  return new ClientError('UNKNOWN_TOPIC_OR_PARTITION', `there is no ${about}`, { errorCode: MISSING })
 }

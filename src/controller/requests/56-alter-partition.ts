@@ -10,7 +10,9 @@ import { command } from './command.ts'
 export function alterPartition(controller: Controller): ServedApi {
   return command(controller, {
     api: API.AlterPartition,
-    command: (request, { apiVersion: version }) => ({ kind: 'alter-partition', request, version }),
+    command: (request, { apiVersion: version }) => {
+      return { kind: 'alter-partition', request, version, isDoubted: controller.doubts(request.brokerId) }
+    },
     refused: (_, { errorCode }) => ({ errorCode, topics: [] }),
   })
 }

@@ -152,7 +152,13 @@ export class ControllerHarness {
   }
 
   /** Asks as a client does: what the version cannot carry is lost, in both directions. */
-  ask(kind: string, input: Record<string, unknown>, version?: number): Reaction {
+  /** `seen` is what the shell knows beside the request. */
+  ask(
+    kind: string,
+    input: Record<string, unknown>,
+    version?: number,
+    seen: { readonly isDoubted?: boolean } = {},
+  ): Reaction {
     const api = APIS[kind]
     assert.ok(api !== undefined, `no request ${kind}`)
     const asked = version ?? parseVersions(api.request.versions).last
@@ -163,7 +169,7 @@ export class ControllerHarness {
         ? { nextOffset: this.#nextOffset }
         : kind === 'create-topics'
           ? { ids: Array.from({ length: topics }, () => topicUuid(++this.#topics)) }
-          : {}
+          : seen
     const reaction = this.do({ kind, request, version: asked, ...drawn } as unknown as ControllerCommand)
     const bytes = encodeToBuffer(api.response, asked, reaction.response as InputOf<Schema>)
     return { ...reaction, response: decodeMessage(api.response, asked, bytes) as Record<string, unknown> }

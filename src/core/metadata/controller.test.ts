@@ -17,6 +17,7 @@ import { decodeMetadataRecord, encodeMetadataRecord, type MetadataRecord, metada
  *   register ID {more}                heartbeat ID {more}
  *   wait MS   fail-over   died ID     beat ID... MS: time in which these brokers are heard of every two seconds
  *   KIND[/VERSION] {request}          any request, as JSON with names as JavaScript
+ *   doubted {request}                 an AlterPartition of a leader that is silent
  *   show TOPIC
  *
  * In a request `#N` is the id of the topic that was created as the Nth, `dir:N` the directory of broker N, `epoch:N` its
@@ -64,6 +65,8 @@ class Script {
         const brokerEpoch = this.harness.epochOf(brokerId)
         return this.#records(this.harness.do({ kind: 'broker-reached', brokerId, brokerEpoch, isReached }).records)
       }
+      case 'doubted':
+        return this.#print(this.harness.ask('alter-partition', this.#json(rest), undefined, { isDoubted: true }))
       case 'fail-over':
         return this.#records(this.harness.failOver().records)
       case 'show':

@@ -103,6 +103,8 @@ interface Drawn {
   'register-broker': { readonly nextOffset: Offset }
   /** A fresh id for each topic of the request. */
   'create-topics': { readonly ids: readonly Uuid[] }
+  /** The asking leader is silent, and may be cut off from all others. */
+  'alter-partition': { readonly isDoubted?: boolean }
 }
 
 type CommandOf<A> =
@@ -241,7 +243,7 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
         return { entries: records, answer: { kind, response } }
       }
       case 'alter-partition': {
-        const { records, response } = alterPartition(state, command.request, command.version)
+        const { records, response } = alterPartition(state, command.request, command)
         return { entries: records, answer: { kind, response } }
       }
       case 'elect-leaders': {

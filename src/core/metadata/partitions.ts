@@ -97,11 +97,17 @@ interface IsrMember {
   readonly brokerEpoch: number
 }
 
+interface AlterPartitionTerms {
+  readonly version: number
+  /** The leader may be cut off: nobody who lives is put out of the in-sync set on its word. */
+  readonly isDoubted?: boolean
+}
+
 /** AlterPartition: a leader changes who is in sync. KIP-497, KIP-704, KIP-841, KIP-903. */
 export function alterPartition(
   state: ControllerState,
   request: AlterPartitionRequest,
-  version: number,
+  terms: AlterPartitionTerms,
 ): { records: MetadataRecord[]; response: InputOf<typeof AlterPartitionResponse> } {
   const errorCode = state.brokerEpochError(request.brokerId, request.brokerEpoch)
   if (errorCode !== ErrorCode.NONE) return { records: [], response: { errorCode } }
@@ -110,7 +116,7 @@ export function alterPartition(
     const topic = state.image.topic(topicId)
     return {
       topicId,
-      partitions: partitions.map(asked => alterOne(state, request.brokerId, topic, asked, version, records)),
+      partitions: partitions.map(asked => alterOne(state, request.brokerId, topic, asked, terms, records)),
     }
   })
   return { records, response: { errorCode, topics } }
@@ -121,7 +127,7 @@ function alterOne(
   brokerId: NodeId,
   topic: TopicImage | undefined,
   asked: AlteredPartition,
-  version: number,
+  { version, isDoubted = false }: AlterPartitionTerms,
   records: MetadataRecord[],
 ) {
   const { partitionIndex, leaderRecoveryState } = asked
@@ -132,6 +138,10 @@ function alterOne(
     version >= 3 ? asked.newIsrWithEpochs : asked.newIsr.map(id => ({ brokerId: id, brokerEpoch: -1 }))
   const errorCode = alterPartitionError(state, brokerId, partition, asked, isr)
   if (errorCode !== ErrorCode.NONE) return { partitionIndex, errorCode }
+  const isPutOut = (id: NodeId) => state.isActive(id) && !isr.some(({ brokerId: member }) => member === id)
+  if (isDoubted && partition.isr.some(isPutOut)) {
+    return { partitionIndex, errorCode: ErrorCode.OPERATION_NOT_ATTEMPTED }
+  }
   const change = partitionChange({
     ...state.target(topic, partitionIndex, partition),
     isr: isr.map(member => member.brokerId),

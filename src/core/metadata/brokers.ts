@@ -3,6 +3,10 @@ import type { Uuid } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { BrokerHeartbeatRequest, BrokerHeartbeatResponse } from '#protocol/messages/broker-heartbeat.ts'
 import type { BrokerRegistrationRequest, BrokerRegistrationResponse } from '#protocol/messages/broker-registration.ts'
+import type {
+  ControllerRegistrationRequest,
+  ControllerRegistrationResponse,
+} from '#protocol/messages/controller-registration.ts'
 import type { UnregisterBrokerRequest, UnregisterBrokerResponse } from '#protocol/messages/unregister-broker.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { ControllerState } from './controller-state.ts'
@@ -17,6 +21,8 @@ const RESERVED_DIRECTORIES: ReadonlySet<string> = new Set([LOST_DIRECTORY, MIGRA
 
 /** More directories than a node can have disks: each is looked for among those of all others. */
 const DIRECTORIES_MAX = 1000
+/** More listeners or features than a node has: each registration is kept, and read by all. */
+const REGISTERED_MAX = 100
 
 /** BrokerRegistration: KIP-631, KIP-858, KIP-966. The epoch is the offset at which its record will be written. */
 export function registerBroker(
@@ -101,6 +107,9 @@ function registrationError(
   // A partition led by such a number would be one that nobody leads.
   if (brokerId < 0) return ErrorCode.INVALID_REGISTRATION
   if (logDirs.length > DIRECTORIES_MAX) return ErrorCode.INVALID_REGISTRATION
+  if (request.listeners.length > REGISTERED_MAX || request.features.length > REGISTERED_MAX) {
+    return ErrorCode.INVALID_REGISTRATION
+  }
   const isOther = existing !== undefined && existing.incarnationId !== request.incarnationId
   if (isOther && !existing.fenced && liveness.isLive(brokerId, now)) {
     // Who holds the same directories has their locks, so the process before it is gone: no reason to sit out a session
@@ -300,4 +309,22 @@ export function unregisterBroker(
     ],
     response: { errorCode: ErrorCode.NONE, errorMessage: null },
   }
+}
+
+/** ControllerRegistration: KIP-919. */
+export function registerController(
+  state: ControllerState,
+  request: ControllerRegistrationRequest,
+): { records: MetadataRecord[]; response: InputOf<typeof ControllerRegistrationResponse> } {
+  const { listeners, ...same } = request
+  const refuse = (errorMessage: string) => ({
+    records: [],
+    response: { errorCode: ErrorCode.INVALID_REQUEST, errorMessage },
+  })
+  if (request.controllerId < 0) return refuse(`${request.controllerId} is no number of a node`)
+  if (listeners.length > REGISTERED_MAX || request.features.length > REGISTERED_MAX) {
+    return refuse(`more than ${REGISTERED_MAX} listeners or features`)
+  }
+  const record = metadataRecord('RegisterController', state.metadataVersion, { ...same, endPoints: listeners })
+  return { records: [record], response: { errorCode: ErrorCode.NONE, errorMessage: null } }
 }

@@ -524,6 +524,25 @@ test('no broker has more directories than can be looked through', () => {
   assert.equal(error(harness.heartbeat(1, { offlineLogDirs: logDirs.slice(1) })), 'NONE')
 })
 
+test('nobody registers more listeners or features than a node has', () => {
+  const harness = new ControllerHarness()
+  const listener = { name: 'L', host: 'h', port: 1, securityProtocol: 0 }
+  const feature = { name: 'f', minSupportedVersion: 0, maxSupportedVersion: 1 }
+  for (const more of [{ listeners: Array(101).fill(listener) }, { features: Array(101).fill(feature) }]) {
+    const { response, records } = harness.register(1, more)
+    assert.deepEqual([errorOf(response['errorCode'] as number).name, records], ['INVALID_REGISTRATION', []])
+    const controller = {
+      controllerId: 1,
+      incarnationId: testUuid(1),
+      zkMigrationReady: false,
+      listeners: [],
+      features: [],
+    }
+    const refused = harness.ask('register-controller', { ...controller, ...more })
+    assert.deepEqual([errorOf(refused.response['errorCode'] as number).name, refused.records], ['INVALID_REQUEST', []])
+  }
+})
+
 // Some megabytes of request: what costs more than its size would stop the controller for minutes.
 test('topics that are named twice cost no more than they are many', { timeout: 60_000 }, () => {
   const harness = new ControllerHarness()

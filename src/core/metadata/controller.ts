@@ -20,7 +20,14 @@ import type * as unregister from '#protocol/messages/unregister-broker.ts'
 import type * as update from '#protocol/messages/update-features.ts'
 import type { InputOf } from '#protocol/schema.ts'
 import type { Decision, ReplicatedMachine } from '../machine.ts'
-import { brokerHeartbeat, fenceBrokers, registerBroker, staleBrokers, unregisterBroker } from './brokers.ts'
+import {
+  brokerHeartbeat,
+  fenceBrokers,
+  registerBroker,
+  registerController,
+  staleBrokers,
+  unregisterBroker,
+} from './brokers.ts'
 import { alterConfigs, incrementalAlterConfigs } from './configs.ts'
 import { type ControllerOptions, ControllerState } from './controller-state.ts'
 import { electionsOfReached, electLeaders, leaderlessElections, preferredElections } from './elections.ts'
@@ -206,13 +213,8 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
         return { entries: records, answer: { kind, response } }
       }
       case 'register-controller': {
-        const { controllerId } = command.request
-        if (controllerId < 0) {
-          const errorMessage = `${controllerId} is no number of a node`
-          return { entries: [], answer: { kind, response: { errorCode: ErrorCode.INVALID_REQUEST, errorMessage } } }
-        }
-        const record = this.#registerController(command.request)
-        return { entries: [record], answer: { kind, response: { errorCode: ErrorCode.NONE, errorMessage: null } } }
+        const { records, response } = registerController(state, command.request)
+        return { entries: records, answer: { kind, response } }
       }
       case 'create-topics': {
         const { records, response } = createTopics(state, command.request, command.ids)
@@ -311,10 +313,5 @@ export class ControllerMachine implements ReplicatedMachine<ControllerCommand, M
   #scheduleBalancing(now: Millis): void {
     const interval = this.#options.leaderBalanceIntervalMs
     this.#nextBalancing = interval === undefined ? undefined : now + interval
-  }
-
-  #registerController(request: controllerRegistration.ControllerRegistrationRequest): MetadataRecord {
-    const { listeners, ...same } = request
-    return metadataRecord('RegisterController', this.image.metadataVersion, { ...same, endPoints: listeners })
   }
 }

@@ -8,7 +8,8 @@ export interface EvenStep<Part> {
   readonly cost: number
 }
 
-type Visit<Step> = (from: Index, found: (step: Step) => void) => void
+/** The cheapest step from one to another of a part that no step of `before` takes. */
+type Best<Step> = (from: Index, to: Index, before: readonly Step[]) => Step | undefined
 
 /**
  * Takes from those who have most and gives to those who have least, until the difference is one or nothing
@@ -18,7 +19,7 @@ type Visit<Step> = (from: Index, found: (step: Step) => void) => void
 export function even<Step extends EvenStep<unknown>>(
   loads: readonly number[],
   ties: readonly number[],
-  visit: Visit<Step>,
+  best: Best<Step>,
   perform: (step: Step) => void,
 ): void {
   const rank = (index: Index): readonly number[] => [loads[index] ?? 0, ties[index] ?? 0]
@@ -28,7 +29,7 @@ export function even<Step extends EvenStep<unknown>>(
     // One after another, so that those who can give nothing are asked once a round.
     for (const start of starts) {
       for (;;) {
-        const path = pathToLess(loads, rank, start, visit)
+        const path = pathToLess(loads, rank, start, best)
         if (path === undefined) break
         for (const step of path) perform(step)
         again = true
@@ -42,7 +43,7 @@ function pathToLess<Step extends EvenStep<unknown>>(
   loads: readonly number[],
   rank: (index: Index) => readonly number[],
   start: Index,
-  visit: Visit<Step>,
+  best: Best<Step>,
 ): Step[] | undefined {
   if ((loads[start] ?? 0) - Math.min(...loads) <= 1) return undefined
   const cameBy = new Map<Index, { readonly from: Index; readonly step: Step }>()
@@ -55,15 +56,15 @@ function pathToLess<Step extends EvenStep<unknown>>(
     const next = new Set<Index>()
     for (const from of layer) {
       const before = wayTo(from)
-      visit(from, step => {
-        if (step.to === start || (cameBy.has(step.to) && !next.has(step.to))) return
-        const known = cameBy.get(step.to)
-        if (known !== undefined && known.step.cost <= step.cost) return
+      for (const to of loads.keys()) {
+        if (to === start || to === from || (cameBy.has(to) && !next.has(to))) continue
         // A step was judged by where all parts are now, and holds for one step of it only.
-        if (before.some(({ placed }) => placed === step.placed)) return
-        cameBy.set(step.to, { from, step })
-        next.add(step.to)
-      })
+        const step = best(from, to, before)
+        const known = cameBy.get(to)
+        if (step === undefined || (known !== undefined && known.step.cost <= step.cost)) continue
+        cameBy.set(to, { from, step })
+        next.add(to)
+      }
     }
     layer = [...next]
     const target = layer
@@ -80,25 +81,23 @@ function pathToLess<Step extends EvenStep<unknown>>(
  */
 export function cheapCycle<Step extends EvenStep<unknown>>(
   loads: readonly number[],
-  visit: Visit<Step>,
+  best: Best<Step>,
 ): Step[] | undefined {
-  const edges = new Map<string, { readonly from: Index; readonly to: Index; readonly cost: number; step?: Step }>()
+  const edges: { readonly from: Index; readonly to: Index; readonly cost: number; readonly step?: Step }[] = []
   for (const from of loads.keys()) {
     for (const [to, load] of loads.entries()) {
-      if (load - (loads[from] ?? 0) === 1) edges.set(`${from} ${to}`, { from, to, cost: 0 })
+      if (to === from) continue
+      const step = best(from, to, [])
+      if (load - (loads[from] ?? 0) === 1 && (step === undefined || step.cost >= 0)) edges.push({ from, to, cost: 0 })
+      else if (step !== undefined) edges.push({ from, to, cost: step.cost, step })
     }
-    visit(from, step => {
-      const key = `${from} ${step.to}`
-      const known = edges.get(key)
-      if (known === undefined || step.cost < known.cost) edges.set(key, { from, to: step.to, cost: step.cost, step })
-    })
   }
   const distance = loads.map(() => 0)
   const cameBy = new Map<Index, { readonly from: Index; readonly step?: Step }>()
   let changed: Index | undefined
   for (let round = 0; round < loads.length; round++) {
     changed = undefined
-    for (const edge of edges.values()) {
+    for (const edge of edges) {
       if ((distance[edge.from] ?? 0) + edge.cost >= (distance[edge.to] ?? 0)) continue
       distance[edge.to] = (distance[edge.from] ?? 0) + edge.cost
       cameBy.set(edge.to, edge)

@@ -283,3 +283,15 @@ test('a large cluster is even too', () => {
   assert.ok(isEven(counts(brokers, done)))
   assert.ok(isEven(counts(brokers, done, true)))
 })
+
+test('very many partitions of one topic are planned, with as few copies as can be', () => {
+  const ring = Array.from({ length: 3000 }, (_, partition) => [0, 1, 2].map(each => ((partition + each) % 10) + 1))
+  const brokers = brokersOf(...Array.from({ length: 20 }, (_, index) => index + 1))
+  const partitions = partitionsOf('a', ring)
+  const changes = planReassignment(brokers, partitions)
+  assert.equal(
+    changes.reduce((sum, change) => sum + copiesOf(change), 0),
+    4500,
+  )
+  assert.ok(isEven(counts(brokers, after(partitions, changes))))
+})

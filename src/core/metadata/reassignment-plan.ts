@@ -1,5 +1,6 @@
 import type { NodeId } from '#base/units.ts'
 import { cheapCycle, compare, type EvenStep, even, type Index } from './even.ts'
+import { StepIndex } from './steps.ts'
 
 export interface PlanBroker {
   readonly id: NodeId
@@ -220,51 +221,55 @@ class Plan {
   }
 
   evenReplicas(): void {
-    const move = (step: Step): void => this.#move(step)
+    const size = this.#brokers.length
+    const steps = {
+      from: ({ replicas }: Placed) => replicas,
+      step: (placed: Placed, from: Index, to: Index) => this.#step(placed, from, to),
+    }
     for (const topic of this.#topics.values()) {
-      const visit = (from: Index, found: (step: Step) => void) => this.#moves(topic.partitions, from, () => true, found)
-      even(topic.replicas, this.#all.replicas, visit, move)
-      this.#spareCopies(topic, visit)
+      const index = new StepIndex<Placed, Step>(size, topic.partitions, steps)
+      even<Step>(topic.replicas, this.#all.replicas, (...asked) => index.best(...asked), this.#moving(index))
+      this.#spareCopies(topic, index)
     }
     // Among all, only what leaves each topic as even as it is.
-    const keepsTopic = ({ topic }: Placed, from: Index, to: Index) =>
-      (topic.replicas[from] ?? 0) > (topic.replicas[to] ?? 0)
-    const visit = (from: Index, found: (step: Step) => void) => this.#moves(this.#placed, from, keepsTopic, found)
-    even(this.#all.replicas, this.#all.replicas, visit, move)
+    const index = new StepIndex<Placed, Step>(size, this.#placed, {
+      ...steps,
+      allowed: ({ topic }, from, to) => (topic.replicas[from] ?? 0) > (topic.replicas[to] ?? 0),
+      group: ({ topic }) => topic,
+    })
+    even<Step>(this.#all.replicas, this.#all.replicas, (...asked) => index.best(...asked), this.#moving(index))
+  }
+
+  #moving(index: StepIndex<Placed, Step>): (step: Step) => void {
+    return step => {
+      this.#move(step)
+      index.moved(step.placed)
+    }
   }
 
   /** Exchanges moves for others that leave as even what is even, and copy less: cycles of steps that cost less than none. */
-  #spareCopies(topic: TopicCounts, visit: (from: Index, found: (step: Step) => void) => void): void {
+  #spareCopies(topic: TopicCounts, index: StepIndex<Placed, Step>): void {
+    const move = this.#moving(index)
     for (;;) {
-      const cycle = cheapCycle(topic.replicas, visit)
+      const cycle = cheapCycle<Step>(topic.replicas, (...asked) => index.best(...asked))
       if (cycle === undefined) return
       for (const { placed, position, to } of cycle) {
         // Steps of one partition were judged apart; together they may bring it closer than it was.
         const from = placed.replicas[position] ?? NOWHERE
         const nearer = this.#nearness(placed, position, to) > this.#nearness(placed, position, from)
         if (nearer || placed.replicas.includes(to)) return
-        this.#move({ placed, position, to })
+        move({ placed, position, to, cost: 0 })
       }
     }
   }
 
-  #moves(
-    partitions: readonly Placed[],
-    from: Index,
-    allowed: (placed: Placed, from: Index, to: Index) => boolean,
-    found: (step: Step) => void,
-  ): void {
-    for (const placed of partitions) {
-      const position = placed.replicas.indexOf(from)
-      if (position < 0) continue
-      const here = this.#nearness(placed, position, from)
-      const { original } = placed
-      for (let to = 0; to < this.#brokers.length; to++) {
-        if (placed.replicas.includes(to) || !allowed(placed, from, to)) continue
-        if (this.#nearness(placed, position, to) > here) continue
-        found({ placed, position, to, cost: Number(original.has(from)) - Number(original.has(to)) })
-      }
-    }
+  /** A replica that goes elsewhere, no nearer to the others than it is. */
+  #step(placed: Placed, from: Index, to: Index): Step | undefined {
+    const { replicas, original } = placed
+    const position = replicas.indexOf(from)
+    if (position < 0 || replicas.includes(to)) return undefined
+    if (this.#nearness(placed, position, to) > this.#nearness(placed, position, from)) return undefined
+    return { placed, position, to, cost: Number(original.has(from)) - Number(original.has(to)) }
   }
 
   evenLeaders(): void {
@@ -284,8 +289,18 @@ class Plan {
       }
     }
     for (const topic of this.#topics.values()) {
-      const visit = (from: Index, found: (step: Step) => void) => leaderships(topic.partitions, from, found)
-      even(topic.leads, this.#all.leads, visit, lead)
+      const index = new StepIndex<Placed, Step>(this.#brokers.length, topic.partitions, {
+        from: ({ replicas }) => replicas.slice(0, 1),
+        step: (placed, from, to) => {
+          const position = placed.replicas[0] === from ? placed.replicas.indexOf(to, 1) : NOWHERE
+          return position < 0 ? undefined : { placed, position, to, cost: 0 }
+        },
+      })
+      const leadAnd = (step: Step): void => {
+        lead(step)
+        index.moved(step.placed)
+      }
+      even<Step>(topic.leads, this.#all.leads, (...asked) => index.best(...asked), leadAnd)
     }
     for (let again = true; again; ) {
       again = false

@@ -86,7 +86,7 @@ async function run(plan: StartPlan, config: ServerConfig): Promise<number> {
   }
   world.log.info({}, 'stopping')
   await running.stop()
-  world.log.info({}, 'stopped; everything is on disk')
+  world.log.info({}, 'stopped')
   return 0
 }
 

@@ -336,8 +336,11 @@ export class LogFolder {
     return failure
   }
 
-  /** Closes all logs and leaves the mark of a clean stop, unless one of them could not write down what it should. */
-  async close(brokerEpoch: number): Promise<void> {
+  /**
+   * Closes all logs and leaves the mark of a clean stop, unless one of them could not write down what it should. Resolves with
+   * whether everything is on disk.
+   */
+  async close(brokerEpoch: number): Promise<boolean> {
     this.#ownMark.close()
     // Logs that were not opened since an unclean stop still have to be checked; one that is being opened is closed by nobody.
     const isChecked = [...this.found].every(name => this.wasClosed(name))
@@ -352,13 +355,14 @@ export class LogFolder {
     const { disk } = this.#world
     if (clean && isChecked) await this.#attempt(() => writeCleanShutdown(disk, this.path, brokerEpoch))
     await this.#lock.release()
+    return clean
   }
 
   /**
    * As `close`, where nobody can know of this node yet and no log was opened: a folder that became its own in this start is
    * as it was before, and may become another's.
    */
-  async closeUnused(brokerEpoch: number): Promise<void> {
+  async closeUnused(brokerEpoch: number): Promise<boolean> {
     const foreign = this.#foreign
     this.watch.stop()
     if (foreign === undefined) return await this.close(brokerEpoch)
@@ -371,6 +375,7 @@ export class LogFolder {
       await disk.syncFolder(this.path)
     })
     await this.#lock.release()
+    return true
   }
 }
 

@@ -228,7 +228,15 @@ export class LogFolders {
 
   /** The clean stop of all logs; after it the process may end. */
   async close(brokerEpoch = -1): Promise<void> {
-    await this.#close(folder => folder.close(brokerEpoch))
+    const failed = [...this.#failed, ...(await this.#close(folder => folder.close(brokerEpoch)))]
+    if (failed.length === 0) {
+      this.#options.log.info({}, 'everything is on disk')
+      return
+    }
+    this.#options.log.warn(
+      { folders: failed },
+      `not everything is on disk that was written to ${failed.join(', ')}: the next start checks what lies there, and what is missing is copied from the leaders`,
+    )
   }
 
   /** As `close` at the end of a start that failed before anybody could know of this node: new folders are nobody's again. */
@@ -241,12 +249,14 @@ export class LogFolders {
     )
   }
 
-  async #close(closeOne: (folder: LogFolder) => Promise<void>): Promise<void> {
+  /** Resolves with the paths of those that did not write everything. */
+  async #close(closeOne: (folder: LogFolder) => Promise<boolean>): Promise<string[]> {
     this.#closed = true
     this.#opener.close()
     for (const timer of this.#checkpointTimers.values()) timer.cancel()
     await this.#leaving.close()
-    await Promise.all(this.#folders.map(closeOne))
+    const whole = await Promise.all(this.#folders.map(closeOne))
     this.#cache.close()
+    return this.#folders.filter((_, index) => whole[index] !== true).map(({ path }) => path)
   }
 }

@@ -290,7 +290,7 @@ export class Broker {
       log,
       heartbeatMs: config.broker.number('broker.heartbeat.interval.ms'),
       sessionTimeoutMs: config.broker.number('broker.session.timeout.ms'),
-      offlineLogDirs: () => this.partitions.offlineDirectories(),
+      offlineLogDirs: () => this.partitions.handOverFailing(),
       registered: epoch => this.#folders.registered(epoch),
       caughtUp: () => this.partitions.begin(),
     })

@@ -1,11 +1,10 @@
 import type { Millis, NodeId, Offset } from '#base/units.ts'
-import type { MetadataImage } from '#core/metadata/image.ts'
 import type { BrokerImage } from '#core/metadata/node-image.ts'
 import { Channel, ChannelError, type ChannelErrorCode } from '#network/channel.ts'
 import type { Caller } from '#network/service.ts'
 import { inParallel } from '#storage/files.ts'
-import type { Address, Logger, Timer, World } from '#world/world.ts'
-import { addressOf } from './broker-address.ts'
+import type { Address, Timer } from '#world/world.ts'
+import { addressOf, type Watching } from './broker-address.ts'
 
 const DIAL_MS_MAX: Millis = 1000
 /** Between one look at a silent broker and the next, and from then on until its session ends. */
@@ -14,13 +13,7 @@ const LAST_LOOK_MS: Millis = 1000
 /** Brokers that are dialled at the same time when a term begins. */
 const DIALS_MAX = 32
 
-export interface BrokerWatchOptions {
-  readonly world: Pick<World, 'clock' | 'network'>
-  readonly nodeId: NodeId
-  readonly logger: Logger
-  /** Undefined while this node is not the active controller. */
-  readonly image: () => MetadataImage | undefined
-  readonly interBrokerListener: string | undefined
+export interface BrokerWatchOptions extends Watching {
   /** Nobody listens where this broker did. */
   readonly died: (brokerId: NodeId, brokerEpoch: Offset) => void
 }

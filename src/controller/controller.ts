@@ -14,6 +14,7 @@ import { StorageError } from '#storage/storage-error.ts'
 import { type Address, type Logger, type World, WorldError } from '#world/world.ts'
 import { ActiveController } from './active-controller.ts'
 import { type Beginning, type ControllerStart, readBeginning } from './beginning.ts'
+import type { Watching } from './broker-address.ts'
 import { BrokerWatch } from './broker-watch.ts'
 import type { ControllerConfig } from './config.ts'
 import { Leaderless } from './leaderless.ts'
@@ -130,7 +131,7 @@ export class Controller {
       },
     })
     this.#readers = new Readers(config.nodeId, log, this.#quorum, clock)
-    const watching = {
+    const watching: Watching = {
       world,
       nodeId: config.nodeId,
       logger,

@@ -1,9 +1,8 @@
 import type { Millis, NodeId, Offset } from '#base/units.ts'
-import type { MetadataImage } from '#core/metadata/image.ts'
 import type { BrokerImage } from '#core/metadata/node-image.ts'
 import { Channel, ChannelError } from '#network/channel.ts'
-import type { Logger, Timer, World } from '#world/world.ts'
-import { addressOf } from './broker-address.ts'
+import type { Timer } from '#world/world.ts'
+import { addressOf, type Watching } from './broker-address.ts'
 
 const LOOKS_EVERY_MS: Millis = 1000
 /** What a broker may take to be connected to, and to answer. */
@@ -17,14 +16,7 @@ const ANSWERED_MS: Millis = 10_000
 /** Brokers that are asked at the same time. */
 const ASKED_MAX = 256
 
-export interface ReachWatchOptions {
-  readonly world: Pick<World, 'clock' | 'network'>
-  /** The broker in this process can always be dialled from here, which says nothing. */
-  readonly nodeId: NodeId
-  readonly logger: Logger
-  /** Undefined while this node is not the active controller. */
-  readonly image: () => MetadataImage | undefined
-  readonly interBrokerListener: string | undefined
+export interface ReachWatchOptions extends Watching {
   /** Whether a broker that heartbeats can be dialled, when that changes. */
   readonly changed: (brokerId: NodeId, brokerEpoch: Offset, isReached: boolean) => void
 }
@@ -77,6 +69,7 @@ export class ReachWatch {
     if (brokers === undefined) return
     for (const [id, { brokerEpoch }] of this.#asked) if (brokers.get(id)?.epoch !== brokerEpoch) this.#forget(id)
     for (const broker of brokers.values()) {
+      // The one in this process can always be dialled from here, which says nothing.
       if (broker.id === this.#options.nodeId) continue
       if (broker.fenced) this.#pause(this.#asked.get(broker.id))
       else if (!this.#asked.has(broker.id)) this.#begin(broker)

@@ -164,7 +164,7 @@ test('a partition that is new and finds its disk full is handed over to who has 
   )
   const pass = async (ms: number) => {
     clock.advance(ms)
-    partitions.offlineDirectories()
+    partitions.handOverFailing()
     await new Promise(resolve => setImmediate(resolve))
   }
   // Told again until the cluster says so.

@@ -284,8 +284,8 @@ export class Partitions {
     this.#directories.reportUnopened(topicId, index, wanted, since)
   }
 
-  /** Directories that the cluster is to take for offline. */
-  offlineDirectories(): readonly Uuid[] {
+  /** Looks at all folders, and hands over what lies in those that fail. Returns those that the cluster is to take for offline. */
+  handOverFailing(): readonly Uuid[] {
     const { offline, isNews } = this.#directories.lookForFailing(this.all())
     if (isNews) this.#settleAll()
     this.#handOver()

@@ -1,87 +1,32 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SeededRandom } from '#base/random.ts'
 import { errorOf } from '#protocol/errors.ts'
 import type { AlterPartitionResponse } from '#protocol/messages/alter-partition.ts'
 import type { MessageOf } from '#protocol/schema.ts'
-import { baseOffset, batchesOf, lastOffset, leaderEpoch, sizeInBytes } from '#records/batch.ts'
-import { BatchBuilder } from '#records/builder.ts'
-import { recordsOf } from '#records/records.ts'
-import { LeaderEpochs } from '#storage/leader-epochs.ts'
 import { ControllerHarness, testUuid } from '../metadata/controller-harness.test.ts'
 import { MetadataImage } from '../metadata/image.ts'
 import { isActive } from '../metadata/node-image.ts'
 import { LOST_DIRECTORY, type PartitionImage } from '../metadata/partition-image.ts'
 import { decodeMetadataRecord } from '../metadata/record.ts'
-import { divergence } from './divergence.ts'
-import { type FetchPosition, type FollowedLog, type FollowerEffect, PartitionFollower } from './follower.ts'
-import type { IsrAnswer, IsrProposal } from './in-sync-replicas.ts'
-import { type LeaderEffect, PartitionLeader } from './leader.ts'
-import { ProducerStates } from './producers.ts'
+import type { IsrAnswer } from './in-sync-replicas.ts'
+import {
+  type ControllerMessage,
+  LAG_MS,
+  type Message,
+  PartitionSimulation,
+  runHistories,
+} from './partition-harness.test.ts'
+import { ModelLog, Replica } from './replica-harness.test.ts'
 
-const SEEDS = Number(process.env.TIDEMARK_SEEDS ?? 25)
-const FIRST_SEED = Number(process.env.TIDEMARK_SEED ?? 1)
-const STEPS = Number(process.env.TIDEMARK_STEPS ?? 3000)
 const BROKERS = [1, 2, 3, 4]
-const LAG_MS = 3000
 const NAME = 't'
 const TOPIC = 2
 const BROKER = 4
 const MIN = 'min.insync.replicas'
 const ELR = 'eligible.leader.replicas.version'
 
-interface Token {
-  readonly id: string
-}
-
-class ModelLog implements FollowedLog {
-  readonly startOffset = 0
-  batches: Buffer[] = []
-  epochs = new LeaderEpochs()
-  /** Handed to the disk and not stored yet. */
-  pending: Buffer[] = []
-
-  get endOffset(): number {
-    const last = this.batches.at(-1)
-    return last === undefined ? 0 : lastOffset(last, 0) + 1
-  }
-  get nextOffset(): number {
-    const last = this.pending.at(-1)
-    return last === undefined ? this.endOffset : lastOffset(last, 0) + 1
-  }
-  get latestEpoch(): number | undefined {
-    return this.epochs.latest
-  }
-  endOffsetForEpoch(epoch: number) {
-    return this.epochs.endOffsetFor(epoch, this.nextOffset)
-  }
-  store(count: number): void {
-    for (const batch of this.pending.splice(0, count)) {
-      const epoch = leaderEpoch(batch, 0)
-      if (epoch !== this.epochs.latest) this.epochs.assign(epoch, baseOffset(batch, 0))
-      this.batches.push(batch)
-    }
-  }
-  truncate(offset: number): void {
-    while (this.batches.length > 0 && lastOffset(this.batches.at(-1) as Buffer, 0) >= offset) this.batches.pop()
-    this.epochs.truncateFromEnd(this.endOffset)
-  }
-  /** What lies at which offset. */
-  values(): Map<number, string> {
-    const values = new Map<number, string>()
-    for (const batch of this.batches) {
-      for (const { offset, value } of recordsOf(batch, 0)) values.set(offset, String(value))
-    }
-    return values
-  }
-}
-
-class Replica {
-  readonly id: number
-  log = new ModelLog()
+class MemberReplica extends Replica {
   synced = 0
-  up = false
-  brokerEpoch = -1
   /** Named at the next registration; -1 where something may be lost. */
   previousEpoch = -1
   directory: string
@@ -89,75 +34,31 @@ class Replica {
   image = new MetadataImage()
   /** Batches of the metadata log that it has read. */
   read = 0
-  leader: PartitionLeader<Token> | undefined
-  ledBefore: PartitionLeader<Token>['replicas'] | undefined
-  follower: PartitionFollower | undefined
-  leaderId = -1
-  leaderEpoch = -1
-  highWatermark = 0
-  /** As a checkpoint has it. */
-  savedWatermark = 0
-  cutting: number | undefined
   /** Its disk is full: the cluster is told that it is lost. */
   handedOver = false
-  /** A fetch is under way. */
-  asked: FetchPosition | undefined
   readonly ownMin: number
   constructor(id: number, ownMin: number) {
-    this.id = id
+    super(id)
     this.ownMin = ownMin
     this.directory = testUuid(1000 + id)
   }
 }
 
-type Message =
-  | {
-      readonly kind: 'fetch'
-      readonly from: number
-      readonly to: number
-      readonly epoch: number
-      readonly position: FetchPosition
-    }
-  | { readonly kind: 'answer'; readonly to: number; readonly position: FetchPosition; readonly answer: Answer }
-  | { readonly kind: 'alter'; readonly from: number; readonly epoch: number; readonly proposal: IsrProposal }
-  | { readonly kind: 'assign'; readonly from: number; readonly epoch: number; readonly directory: string }
-  | { readonly kind: 'altered'; readonly to: number; readonly proposal: IsrProposal; readonly answer: IsrAnswer }
-
-type Answer =
-  | {
-      readonly kind: 'fetched'
-      readonly highWatermark: number
-      readonly startOffset: number
-      readonly records: Buffer | null
-    }
-  | { readonly kind: 'diverged'; readonly epoch: number; readonly endOffset: number }
-  | {
-      readonly kind: 'refused'
-      readonly error: 'NOT_LEADER_OR_FOLLOWER' | 'FENCED_LEADER_EPOCH' | 'UNKNOWN_LEADER_EPOCH' | 'OFFSET_OUT_OF_RANGE'
-    }
-
-/** One partition, its replicas, and the controller; everything between them may be late, lost or twice. */
-class Simulation {
-  readonly random: SeededRandom
-  readonly replicas: Map<number, Replica>
+/** Four brokers and the real controller, which operators ask as well. */
+class Simulation extends PartitionSimulation<MemberReplica> {
+  readonly replicas: ReadonlyMap<number, MemberReplica>
+  readonly calmRounds = 1500
   readonly harness: ControllerHarness
   /** Where each batch of the metadata log ends. */
   readonly ends: number[] = []
   readonly flushes: boolean
-  now = 0
-  messages: Message[] = []
-  trace: string[] = []
-  readonly acknowledged = new Map<string, { readonly offset: number; readonly epoch: number }>()
-  #made = 0
-  elections = 0
-  truncations = 0
   lost = 0
 
   constructor(seed: number) {
-    this.random = new SeededRandom(seed)
+    super(seed)
     this.flushes = this.random.chance(0.5)
     this.harness = new ControllerHarness(new Map([[MIN, String(this.random.pick([1, 2]))]]))
-    this.replicas = new Map(BROKERS.map(id => [id, new Replica(id, this.random.pick([1, 2]))]))
+    this.replicas = new Map(BROKERS.map(id => [id, new MemberReplica(id, this.random.pick([1, 2]))]))
     for (const id of BROKERS) this.restart(id)
     for (const id of BROKERS) {
       this.learn(this.at(id), this.ends.length)
@@ -167,19 +68,11 @@ class Simulation {
     this.ask('create-topics', { topics: [{ name: NAME, numPartitions: -1, replicationFactor: -1, assignments }] })
   }
 
-  note(text: string): void {
-    this.trace.push(text)
-    if (this.trace.length > 4000) this.trace.shift()
-  }
-
   get topicId(): string {
     return this.harness.machine.image.topicByName(NAME)?.id ?? ''
   }
   get decided(): PartitionImage {
     return this.harness.machine.image.partition(this.topicId, 0) as PartitionImage
-  }
-  at(id: number): Replica {
-    return this.replicas.get(id) as Replica
   }
   isActive(id: number): boolean {
     return isActive(this.harness.machine.image.broker(id))
@@ -217,7 +110,13 @@ class Simulation {
     this.controller(() => this.harness.heartbeat(id))
   }
 
-  knowsItself(replica: Replica): boolean {
+  /** Whether the controller can dial it. */
+  reach(id: number, isReached: boolean): void {
+    const brokerEpoch = this.harness.epochOf(id)
+    this.controller(() => this.harness.do({ kind: 'broker-reached', brokerId: id, brokerEpoch, isReached }))
+  }
+
+  knowsItself(replica: MemberReplica): boolean {
     return (replica.image.broker(replica.id)?.epoch ?? -1) >= replica.brokerEpoch
   }
 
@@ -293,17 +192,14 @@ class Simulation {
       replica.savedWatermark = Math.min(replica.highWatermark, log.endOffset)
       replica.synced = log.endOffset
     }
-    // Epochs are read back from the batches.
-    replica.log.epochs = new LeaderEpochs()
-    for (const batch of replica.log.batches) replica.log.epochs.assign(leaderEpoch(batch, 0), baseOffset(batch, 0))
-    Object.assign(replica, { up: false, image: new MetadataImage(), read: 0, leader: undefined, follower: undefined })
-    Object.assign(replica, {
-      cutting: undefined,
-      asked: undefined,
-      leaderEpoch: -1,
-      leaderId: -1,
-      ledBefore: undefined,
-    })
+    replica.stop()
+    replica.image = new MetadataImage()
+    replica.read = 0
+  }
+
+  hear(message: Message & { kind: 'alter' | 'assign' }): void {
+    if (message.kind === 'alter') this.alter(message)
+    else this.assign(message)
   }
 
   alter({ from, epoch, proposal }: Message & { kind: 'alter' }): void {
@@ -332,14 +228,6 @@ class Simulation {
         : { kind: 'refused', error }
     if (error === 'NOT_CONTROLLER') this.again(from, epoch, proposal)
     else this.messages.push({ kind: 'altered', to: from, proposal, answer })
-  }
-
-  /** A broker asks for as long as it matters. */
-  again(from: number, epoch: number, proposal: IsrProposal): void {
-    const replica = this.at(from)
-    if (!replica.up || replica.brokerEpoch !== epoch || replica.leader?.epoch !== proposal.leaderEpoch) return
-    if (replica.leader.replicas.pending !== proposal) return
-    this.messages.push({ kind: 'alter', from, epoch, proposal })
   }
 
   assign({ from, epoch, directory }: Message & { kind: 'assign' }): void {
@@ -401,19 +289,11 @@ class Simulation {
       this.note('elect preferred')
       this.ask('elect-leaders', { electionType: 0, topicPartitions: [{ topic: NAME, partitions: [0] }] })
     } else if (what === 7) {
-      const id = random.pick(BROKERS)
-      this.controller(() =>
-        this.harness.do({
-          kind: 'broker-reached',
-          brokerId: id,
-          brokerEpoch: this.harness.epochOf(id),
-          isReached: random.chance(0.7),
-        }),
-      )
+      this.reach(random.pick(BROKERS), random.chance(0.7))
     } else this.controller(() => this.harness.failOver())
   }
 
-  handOver(replica: Replica): void {
+  handOver(replica: MemberReplica): void {
     if (!replica.up || !this.knowsItself(replica)) return
     if (!replica.handedOver) {
       // Within what is promised: nobody else fails while one is gone that nobody misses yet.
@@ -432,7 +312,7 @@ class Simulation {
   // The replicas
 
   /** Takes up a later state of the metadata. */
-  learn(replica: Replica, until = this.random.between(replica.read, this.ends.length)): void {
+  learn(replica: MemberReplica, until = this.random.between(replica.read, this.ends.length)): void {
     if (!replica.up || until <= replica.read) return
     const before = replica.image.partition(this.topicId, 0)
     const from = replica.read === 0 ? 0 : (this.ends[replica.read - 1] as number)
@@ -449,7 +329,7 @@ class Simulation {
     if (replica.leader !== undefined) this.lead(replica, replica.leader.step({ kind: 'brokersChanged' }, this.now))
   }
 
-  takePart(replica: Replica): void {
+  takePart(replica: MemberReplica): void {
     if (replica.cutting !== undefined || !replica.up || !this.knowsItself(replica)) return
     const wanted = replica.image.partition(this.topicId, 0)
     if (wanted === undefined) return
@@ -489,256 +369,28 @@ class Simulation {
     }
   }
 
-  become(replica: Replica, image: PartitionImage): void {
-    const { id, log } = replica
-    const { replicas } = image
-    if (image.leader === id) {
-      if (replica.leader !== undefined && replica.leaderEpoch === image.leaderEpoch) {
-        const { isr, partitionEpoch } = image
-        this.lead(replica, replica.leader.step({ kind: 'assigned', replicas, isr, partitionEpoch }, this.now))
-        return
-      }
-      if (replica.leader !== undefined) this.lead(replica, replica.leader.step({ kind: 'resigned' }, this.now))
-      replica.follower = undefined
-      const known =
-        replica.leaderEpoch === image.leaderEpoch
-          ? replica.ledBefore?.known(image.isr, image.partitionEpoch)
-          : undefined
-      replica.ledBefore = undefined
-      replica.leaderEpoch = image.leaderEpoch
-      replica.leaderId = id
-      if ((log.latestEpoch ?? -1) < image.leaderEpoch) log.epochs.assign(image.leaderEpoch, log.nextOffset)
-      this.note(`${id} leads ${image.leaderEpoch} end ${log.endOffset} hw ${replica.highWatermark}`)
-      this.holdsAcknowledged(replica)
-      replica.leader = new PartitionLeader<Token>({
-        nodeId: id,
-        epoch: image.leaderEpoch,
-        endOffset: log.endOffset,
-        nextOffset: log.nextOffset,
-        highWatermark: Math.min(replica.highWatermark, log.endOffset),
-        replicas,
-        minInSync: this.minimum(replica.image, replica.ownMin),
-        producers: new ProducerStates(),
-        lagTimeMaxMs: LAG_MS,
-        eligibleEpoch: other => {
-          const broker = replica.image.broker(other)
-          return isActive(broker) ? broker?.epoch : undefined
-        },
-        now: this.now,
-        ...(known ?? { isr: image.isr, partitionEpoch: image.partitionEpoch }),
-      })
-      this.moveWatermark(replica, replica.leader.highWatermark)
-      const { pending } = replica.leader.replicas
-      if (pending !== undefined) this.again(id, replica.brokerEpoch, pending)
-      return
-    }
-    if (replica.leaderEpoch === image.leaderEpoch && replica.leaderId === image.leader) return
-    const led = replica.leader
-    if (led !== undefined) this.lead(replica, led.step({ kind: 'resigned' }, this.now))
-    if (image.leaderEpoch !== replica.leaderEpoch) replica.ledBefore = undefined
-    else if (led !== undefined) replica.ledBefore = led.replicas
-    replica.leader = undefined
-    replica.follower = undefined
-    replica.leaderEpoch = image.leaderEpoch
-    replica.leaderId = image.leader
-    replica.asked = undefined
-    if (image.leader < 0) return
-    replica.follower = new PartitionFollower({
-      epoch: image.leaderEpoch,
-      log,
-      highWatermark: replica.highWatermark,
-      isBusy: log.pending.length > 0,
-      backoffMs: 100,
-    })
-    this.follow(replica, replica.follower.begin())
+  minInSync({ image, ownMin }: MemberReplica): number {
+    return this.minimum(image, ownMin)
   }
 
-  lead(replica: Replica, effects: readonly LeaderEffect<Token>[]): void {
-    for (const effect of effects) {
-      if (effect.kind === 'append') replica.log.pending.push(Buffer.from(effect.buffer))
-      else if (effect.kind === 'highWatermark') this.moveWatermark(replica, effect.offset)
-      else if (effect.kind === 'alterIsr') {
-        this.messages.push({ kind: 'alter', from: replica.id, epoch: replica.brokerEpoch, proposal: effect.proposal })
-      } else if (effect.answer.error === undefined) {
-        const { token, baseOffset: offset } = effect.answer
-        this.acknowledged.set(token.id, { offset, epoch: replica.leaderEpoch })
-        this.note(`${replica.id} acks ${token.id} at ${offset}`)
-      }
-    }
+  knownEpoch({ image }: MemberReplica, brokerId: number): number | undefined {
+    return image.broker(brokerId)?.epoch
   }
 
-  follow(replica: Replica, effects: readonly FollowerEffect[]): void {
-    for (const effect of effects) {
-      if (effect.kind === 'append') {
-        for (const at of batchesOf(effect.records, 0, effect.size)) {
-          replica.log.pending.push(effect.records.subarray(at, at + sizeInBytes(effect.records, at)))
-        }
-      } else if (effect.kind === 'truncate') {
-        this.truncations++
-        replica.cutting = effect.offset
-      } else if (effect.kind === 'highWatermark') this.moveWatermark(replica, effect.offset)
-      else if (effect.kind === 'askOffsets') this.offsets(replica)
-      else assert.fail(`not expected: ${JSON.stringify(effect)} of ${replica.id}`)
-    }
+  eligibleEpoch({ image }: MemberReplica, brokerId: number): number | undefined {
+    const broker = image.broker(brokerId)
+    return isActive(broker) ? broker?.epoch : undefined
   }
 
-  offsets(replica: Replica): void {
-    const leader = this.replicas.get(replica.leaderId)
-    const range = leader?.leader === undefined ? undefined : { startOffset: 0, endOffset: leader.log.endOffset }
-    this.followed(replica, { kind: 'offsets', range })
+  comesTwice({ kind }: Message): boolean {
+    return kind === 'fetch' || kind === 'alter'
   }
 
-  followed(replica: Replica, event: Parameters<PartitionFollower['step']>[0]): void {
-    if (replica.follower !== undefined) this.follow(replica, replica.follower.step(event, this.now))
-  }
-
-  moveWatermark(replica: Replica, offset: number): void {
-    if (offset <= replica.highWatermark) return
-    replica.highWatermark = offset
-  }
-
-  /** The disk is done with some of what it was given. */
-  store(replica: Replica): void {
-    const { log } = replica
-    if (!replica.up) return
-    if (replica.cutting !== undefined) {
-      assert.equal(log.pending.length, 0)
-      assert.ok(replica.cutting >= replica.highWatermark, 'nothing that is committed is cut off')
-      log.truncate(replica.cutting)
-      replica.cutting = undefined
-      this.takePart(replica)
-      this.followed(replica, { kind: 'settled', failed: false })
-      return
-    }
-    if (log.pending.length === 0) return
-    log.store(this.random.between(1, log.pending.length))
-    const { leader } = replica
-    if (leader !== undefined) this.lead(replica, leader.step({ kind: 'stored', endOffset: log.endOffset }, this.now))
-    else if (log.pending.length === 0) this.followed(replica, { kind: 'settled', failed: false })
-  }
-
-  produce(replica: Replica): void {
-    if (replica.leader === undefined) return
-    const id = `${++this.#made}`
-    const builder = new BatchBuilder({})
-    for (let count = this.random.between(1, 3); count > 0; count--) builder.append(1000, null, Buffer.from(id))
-    const buffer = builder.build()
-    const event = { kind: 'produce', buffer, at: 0, size: buffer.length, acks: -1, token: { id } } as const
-    this.lead(replica, replica.leader.step(event, this.now))
-  }
-
-  fetch(replica: Replica): void {
-    const position = replica.follower?.position
-    if (!replica.up || position === undefined || replica.asked === position) return
-    if (!this.replicas.has(replica.leaderId)) return
-    replica.asked = position
-    const message = {
-      kind: 'fetch',
-      from: replica.id,
-      to: replica.leaderId,
-      epoch: replica.brokerEpoch,
-      position,
-    } as const
-    this.messages.push(message)
-  }
-
-  serve({ from, to, epoch, position }: Message & { kind: 'fetch' }): Answer | undefined {
-    const replica = this.at(to)
-    const { leader, log, image } = replica
-    if (!replica.up) return undefined
-    if (leader === undefined) return { kind: 'refused', error: 'NOT_LEADER_OR_FOLLOWER' }
-    const known = image.broker(from)?.epoch
-    if (known !== undefined && known > epoch) return { kind: 'refused', error: 'NOT_LEADER_OR_FOLLOWER' }
-    if (position.leaderEpoch < leader.epoch) return { kind: 'refused', error: 'FENCED_LEADER_EPOCH' }
-    if (position.leaderEpoch > leader.epoch) return { kind: 'refused', error: 'UNKNOWN_LEADER_EPOCH' }
-    const diverging = divergence(log, position.offset, position.lastFetchedEpoch)
-    if (diverging === 'unknown') return { kind: 'refused', error: 'OFFSET_OUT_OF_RANGE' }
-    if (diverging !== undefined) return { kind: 'diverged', ...diverging }
-    if (!leader.replicas.hosts(from)) return { kind: 'refused', error: 'UNKNOWN_LEADER_EPOCH' }
-    if (position.offset > log.endOffset) return { kind: 'refused', error: 'OFFSET_OUT_OF_RANGE' }
-    const event = {
-      kind: 'followerFetched',
-      replica: from,
-      offset: position.offset,
-      startOffset: 0,
-      brokerEpoch: epoch,
-    } as const
-    this.lead(replica, leader.step(event, this.now))
-    const behind = log.batches.filter(batch => baseOffset(batch, 0) >= position.offset)
-    const records = Buffer.concat(behind.slice(0, this.random.between(1, 3)))
-    return { kind: 'fetched', highWatermark: replica.highWatermark, startOffset: 0, records }
-  }
-
-  deliver(isCalm: boolean): void {
-    const index = isCalm ? 0 : this.random.below(this.messages.length)
-    const message = this.messages[index]
-    if (message === undefined) return
-    // A request that was thought lost may come after all, more than once.
-    if (isCalm || !this.random.chance(message.kind === 'fetch' || message.kind === 'alter' ? 0.1 : 0))
-      this.messages.splice(index, 1)
-    if (!isCalm && this.random.chance(0.1)) {
-      this.messages = this.messages.filter(each => each !== message)
-      const waiting = message.kind === 'fetch' ? message.from : message.kind === 'answer' ? message.to : undefined
-      if (waiting !== undefined) this.at(waiting).asked = undefined
-      // A broker that has no answer asks again, whatever became of what it asked.
-      else if (message.kind === 'alter') this.again(message.from, message.epoch, message.proposal)
-      else if (message.kind === 'altered') this.again(message.to, this.at(message.to).brokerEpoch, message.proposal)
-      else this.messages.push(message)
-      return
-    }
-    switch (message.kind) {
-      case 'fetch': {
-        const answer = this.serve(message)
-        if (answer !== undefined) {
-          this.messages.push({ kind: 'answer', to: message.from, position: message.position, answer })
-        } else if (this.at(message.from).asked === message.position) this.at(message.from).asked = undefined
-        break
-      }
-      case 'answer': {
-        const replica = this.at(message.to)
-        if (replica.asked === message.position) replica.asked = undefined
-        this.followed(replica, { ...message.answer, position: message.position })
-        break
-      }
-      case 'assign':
-        this.assign(message)
-        break
-      case 'alter':
-        this.alter(message)
-        break
-      case 'altered': {
-        const { to, proposal, answer } = message
-        const { leader } = this.at(to)
-        if (leader?.epoch !== proposal.leaderEpoch) break
-        this.lead(this.at(to), leader.step({ kind: 'isrAnswered', proposal, answer }, this.now))
-        break
-      }
-    }
-  }
-
-  // What must hold
-
-  /** One that begins to lead has all that was acknowledged in the epochs before. */
-  holdsAcknowledged(replica: Replica): void {
-    const values = replica.log.values()
-    for (const [id, { offset, epoch }] of this.acknowledged) {
-      if (epoch > replica.leaderEpoch) continue
-      assert.equal(values.get(offset), id, `leader ${replica.id} has what was acknowledged at ${offset}`)
-    }
-  }
-
-  agree(): void {
-    const [first, ...others] = [...this.replicas.values()].filter(({ up }) => up)
-    if (first === undefined) return
-    for (const other of others) {
-      const common = Math.min(first.highWatermark, other.highWatermark, first.log.endOffset, other.log.endOffset)
-      for (let at = 0; at < first.log.batches.length; at++) {
-        const mine = first.log.batches[at] as Buffer
-        const theirs = other.log.batches[at]
-        if (baseOffset(mine, 0) >= common) break
-        assert.ok(theirs !== undefined && mine.equals(theirs), `${first.id} and ${other.id} agree below ${common}`)
-      }
-    }
+  /** A broker that has no answer asks again, whatever became of what it asked. */
+  unheard(message: ControllerMessage): void {
+    if (message.kind === 'alter') this.again(message.from, message.epoch, message.proposal)
+    else if (message.kind === 'altered') this.again(message.to, this.at(message.to).brokerEpoch, message.proposal)
+    else this.messages.push(message)
   }
 
   step(): void {
@@ -764,74 +416,18 @@ class Simulation {
     } else this.unfence(replica.id)
   }
 
-  passTime(ms: number): void {
-    this.now += ms
-    for (const replica of this.replicas.values()) {
-      const at = replica.leader?.wakeAt(this.now - ms) ?? replica.follower?.wakeAt()
-      if (at === undefined || at > this.now) continue
-      if (replica.leader !== undefined) this.lead(replica, replica.leader.step({ kind: 'tick' }, this.now))
-      else this.followed(replica, { kind: 'tick' })
-    }
+  heal(replica: MemberReplica): void {
+    if (!replica.up) this.restart(replica.id)
+    if (replica.handedOver) this.handOver(replica)
+    this.reach(replica.id, true)
   }
 
-  run(): void {
-    for (let step = 0; step < STEPS; step++) {
-      this.step()
-      if (step % 50 === 0) this.agree()
-    }
-    this.note('--- heals')
-    this.messages = this.messages.filter(({ kind }) => kind === 'alter' || kind === 'altered' || kind === 'assign')
-    for (const replica of this.replicas.values()) {
-      replica.asked = undefined
-      if (!replica.up) this.restart(replica.id)
-      if (replica.handedOver) this.handOver(replica)
-      this.controller(() =>
-        this.harness.do({
-          kind: 'broker-reached',
-          brokerId: replica.id,
-          brokerEpoch: this.harness.epochOf(replica.id),
-          isReached: true,
-        }),
-      )
-    }
-    for (let round = 0; round < 1500; round++) {
-      for (const replica of this.replicas.values()) {
-        this.learn(replica, this.ends.length)
-        this.unfence(replica.id)
-        this.store(replica)
-        this.fetch(replica)
-        if (round === 1400) this.produce(replica)
-      }
-      while (this.messages.length > 0) this.deliver(true)
-      this.passTime(10)
-    }
-    const { isr, leader, replicas } = this.decided
-    assert.deepEqual([...isr].sort(), [...replicas].sort(), 'all are in sync in the end')
-    this.holdsAcknowledged(this.at(leader))
-    for (const id of replicas) {
-      const { log, highWatermark } = this.at(id)
-      assert.deepEqual(log.batches, this.at(leader).log.batches, 'all logs are the same in the end')
-      assert.equal(highWatermark, this.at(leader).log.endOffset, 'and committed')
-    }
-    this.agree()
+  catchUp(replica: MemberReplica): void {
+    this.learn(replica, this.ends.length)
+    this.unfence(replica.id)
   }
 }
 
 test('one partition and its controller: nothing acknowledged is lost, logs agree below the watermark, and all is well in the end', () => {
-  let [elections, truncations, acknowledged] = [0, 0, 0]
-  for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) {
-    const simulation = new Simulation(seed)
-    try {
-      simulation.run()
-    } catch (error) {
-      if (process.env.TIDEMARK_TRACE) console.error(simulation.trace.join('\n'))
-      throw new Error(`TIDEMARK_SEED=${seed}: ${(error as Error).message}`, { cause: error })
-    }
-    elections += simulation.elections
-    truncations += simulation.truncations
-    acknowledged += simulation.acknowledged.size
-  }
-  // It must come to what it is about.
-  const counts = `${elections} elections, ${truncations} truncations, ${acknowledged} acknowledged`
-  if (SEEDS >= 20) assert.ok(elections > SEEDS && truncations > SEEDS / 4 && acknowledged > 20 * SEEDS, counts)
+  runHistories(25, seed => new Simulation(seed))
 })

@@ -44,6 +44,7 @@ export class Complaints {
     const unsaid = told?.unsaid ?? 0
     this.#log[level](unsaid > 0 ? { ...fields, unsaid } : fields, message)
   }
+
   /** The last word was said elsewhere: what comes would only contradict it. */
   end(): void {
     this.#ended = true

@@ -6,6 +6,12 @@ import type { Address, World } from '#world/world.ts'
 /** What waits for news long must not keep votes waiting: answers on one connection come in order. */
 export type Lane = 'fetch' | 'control'
 
+/**
+ * A connection that nobody used for so long is dialled anew. The machine at the other end may have lost power and be back, or
+ * a firewall on the way have forgotten it, and nobody says so: votes would wait for their time-out.
+ */
+const TRUSTED_MS: Millis = 10_000
+
 /** Nodes whose addresses others told; beyond so many, what was told first is forgotten. */
 const LEARNED_MAX = 1000
 
@@ -24,6 +30,8 @@ export interface PeersOptions {
 interface Link {
   readonly address: Address
   readonly channel: Promise<Channel>
+  /** Once it is open. */
+  opened?: Channel
 }
 
 /**
@@ -96,9 +104,11 @@ export class Peers {
 
   #open(key: string, address: Address, id: NodeId | undefined): Promise<Channel> {
     if (this.#closed) return Promise.reject(new ChannelError('closed', address, 'the controller is stopping'))
+    const now = this.#options.world.clock.monotonic()
     const before = this.#links.get(key)
     if (before !== undefined) {
-      if (before.address.host === address.host && before.address.port === address.port) return before.channel
+      const isSame = before.address.host === address.host && before.address.port === address.port
+      if (isSame && now - (before.opened?.lastUsed ?? now) < TRUSTED_MS) return before.channel
       this.#links.delete(key)
       close(before.channel)
     }
@@ -106,7 +116,10 @@ export class Peers {
     const link: Link = { address, channel }
     this.#links.set(key, link)
     channel.then(
-      opened => opened.whenClosed(() => this.#broke(key, link, id)),
+      opened => {
+        link.opened = opened
+        opened.whenClosed(() => this.#broke(key, link, id))
+      },
       () => {
         if (this.#links.get(key) === link) this.#links.delete(key)
         // What was told of it may be older than what the log says.

@@ -98,6 +98,8 @@ interface InFlight {
 export class Channel implements Sink {
   readonly address: Address
   readonly options: ChannelOptions
+  /** When a request was sent last, or it was opened, on the monotonic clock. */
+  lastUsed: Millis
   readonly #clock: World['clock']
   readonly #socket: Socket
   readonly #frames: FrameReader
@@ -115,6 +117,7 @@ export class Channel implements Sink {
     this.address = address
     this.options = options
     this.#clock = world.clock
+    this.lastUsed = this.#clock.monotonic()
     this.#socket = socket
     this.#frames = new FrameReader(options.frameBytesMax, options.memory)
     socket.attach(this)
@@ -242,7 +245,8 @@ export class Channel implements Sink {
       asker.failed(this.#unsendable(pair.request, version, error))
       return
     }
-    const deadline = this.#clock.monotonic() + timeoutMs
+    this.lastUsed = this.#clock.monotonic()
+    const deadline = this.lastUsed + timeoutMs
     const correlationId = this.#lastCorrelationId
     this.#inFlight.push({ correlationId, pair, version, bytes, deadline, asker: asker as Asker })
     this.#inFlightBytes += bytes

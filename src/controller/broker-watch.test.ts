@@ -2,33 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ErrorCode } from '#protocol/errors.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
-import { Simulation } from '#world/fake/simulation.ts'
 import { type Listener, WorldError } from '#world/world.ts'
 import type { Controller } from './controller.ts'
-import { QuorumRig } from './testing/quorum-rig.ts'
+import { brokerOf, clientOf, simulated } from './testing/quorum-rig.ts'
 import { Client, DIRECTORY_ID } from './testing/rig.ts'
 
 const ID = 9
 const INCARNATION = 'AAAAAAAAAAAAAAAAAAAABQ'
-
-function simulated(seed: number, run: (rig: QuorumRig, simulation: Simulation) => Promise<void>): Promise<void> {
-  const simulation = new Simulation(seed)
-  return simulation.run(run(new QuorumRig(simulation), simulation))
-}
-
-async function clientOf(world: FakeNode['world'], controller: Controller): Promise<Client> {
-  const client = await Client.connect(world, controller.address)
-  client.clusterId = controller.clusterId ?? ''
-  return client
-}
-
-/** A broker that is registered and unfenced, on a machine of its own. */
-async function activeBroker(simulation: Simulation, controller: Controller): Promise<Client> {
-  const broker = await clientOf(simulation.node('broker').world, controller)
-  await broker.register()
-  await broker.heartbeat()
-  return broker
-}
 
 /** What asks a controller for the metadata as the broker in the same process does. */
 async function brokerBeside(world: FakeNode['world'], controller: Controller): Promise<Client> {
@@ -190,7 +170,7 @@ test('the broker beside a controller follows the log there, whoever leads, and l
     rig.addStatic(3, { snapshotBytes: 1500 })
     await rig.startAll()
     const active = await rig.active()
-    const broker = await activeBroker(simulation, active)
+    const broker = await brokerOf(simulation.node('broker').world, active)
     for (let index = 0; index < 30; index++) await broker.createTopic(`topic-${index}`)
     await rig.caughtUp()
     const other = rig.running.find(each => each !== active) as Controller
@@ -218,7 +198,7 @@ test('a controller whose disk takes no more metadata sends the broker beside it 
     rig.addStatic(3)
     await rig.startAll()
     const active = await rig.active()
-    const broker = await activeBroker(simulation, active)
+    const broker = await brokerOf(simulation.node('broker').world, active)
     await rig.caughtUp()
     const other = rig.running.find(each => each !== active) as Controller
     const { machine } = rig.memberOf(other)

@@ -4,8 +4,7 @@ import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { NO_DISK_FAULTS } from '#world/fake/fake-disk.ts'
 import { Simulation } from '#world/fake/simulation.ts'
-import { QuorumRig, recordsOf } from './testing/quorum-rig.ts'
-import { Client } from './testing/rig.ts'
+import { brokerOf, clientOf, QuorumRig, recordsOf, simulated } from './testing/quorum-rig.ts'
 
 const SEEDS = Number(process.env.TIDEMARK_SEEDS ?? 5)
 const FIRST = Number(process.env.TIDEMARK_SEED ?? 1)
@@ -82,8 +81,7 @@ async function live(simulation: Simulation): Promise<number> {
       }
       const name = `topic-${created++}`
       try {
-        const client = await Client.connect(world, controller.address)
-        client.clusterId = controller.clusterId ?? ''
+        const client = await clientOf(world, controller)
         await client.register()
         await client.heartbeat()
         const topics = [{ name, numPartitions: 1, replicationFactor: 1 }]
@@ -126,10 +124,9 @@ test(`a quorum that is troubled at any moment keeps what it acknowledged: ${SEED
 })
 
 test('a voter whose metadata were deleted elects nobody until it has them again: what only it and the dead had is not lost', async () => {
-  const simulation = new Simulation(77)
-  const rig = new QuorumRig(simulation)
-  await simulation.run(
-    (async () => {
+  await simulated(
+    77,
+    async (rig, simulation) => {
       const founder = rig.add()
       const first = await rig.start(founder)
       const bootstrapServers = [{ host: founder.machine.host, port: 9093 }]
@@ -139,10 +136,7 @@ test('a voter whose metadata were deleted elects nobody until it has them again:
       await rig.until(() => first.voters.length === 3, 'three vote')
       await rig.caughtUp()
       await rig.stop(behind)
-      const client = await Client.connect(simulation.node('broker').world, first.address)
-      client.clusterId = first.clusterId ?? ''
-      await client.register()
-      await client.heartbeat()
+      const client = await brokerOf(simulation.node('broker').world, first)
       assert.equal((await client.createTopic('kept'))?.errorCode, 0)
       for (const member of [founder, emptied]) rig.crash(member)
       await emptied.machine.world.disk.remove('/data/__cluster_metadata-0')
@@ -159,7 +153,7 @@ test('a voter whose metadata were deleted elects nobody until it has them again:
       assert.notEqual(active.image?.topicByName('kept'), undefined)
       await rig.caughtUp()
       await rig.stopAll()
-    })(),
+    },
     600_000,
   )
 })

@@ -2,31 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { API } from '#protocol/apis.ts'
 import { ErrorCode } from '#protocol/errors.ts'
-import { Simulation } from '#world/fake/simulation.ts'
 import type { Controller } from './controller.ts'
 import { QuorumError } from './quorum-error.ts'
-import { QuorumRig, recordsOf } from './testing/quorum-rig.ts'
+import { brokerOf, recordsOf, simulated } from './testing/quorum-rig.ts'
 import { Client } from './testing/rig.ts'
-
-function simulated(seed: number, run: (rig: QuorumRig, simulation: Simulation) => Promise<void>): Promise<void> {
-  const simulation = new Simulation(seed)
-  return simulation.run(run(new QuorumRig(simulation), simulation))
-}
-
-async function brokerOf(simulation: Simulation, controller: Controller): Promise<Client> {
-  const client = await Client.connect(simulation.node('broker').world, controller.address)
-  client.clusterId = controller.clusterId ?? ''
-  assert.equal((await client.register()).errorCode, 0)
-  await client.heartbeat()
-  return client
-}
 
 test('three new nodes of a fixed list found one cluster, elect one of them and agree', async () => {
   await simulated(1, async (rig, simulation) => {
     rig.addStatic(3)
     await rig.startAll()
     const active = await rig.active()
-    const client = await brokerOf(simulation, active)
+    const client = await brokerOf(simulation.node('broker').world, active)
     assert.equal((await client.createTopic('tides', 3))?.errorCode, 0)
     await rig.caughtUp()
     const ids = rig.running.map(({ clusterId }) => clusterId)
@@ -62,7 +48,7 @@ test('a leader that dies is followed by another without a reload, and comes back
     rig.addStatic(3)
     await rig.startAll()
     const first = await rig.active()
-    const client = await brokerOf(simulation, first)
+    const client = await brokerOf(simulation.node('broker').world, first)
     for (let index = 0; index < 5; index++) await client.createTopic(`topic-${index}`)
     await rig.caughtUp()
     const member = rig.memberOf(first)
@@ -74,7 +60,7 @@ test('a leader that dies is followed by another without a reload, and comes back
     assert.ok(simulation.schedule.now - died < 1_000_000, `${(simulation.schedule.now - died) / 1000} ms`)
     assert.ok(second.epoch > epoch)
     assert.equal(second.image?.topics.size, 5)
-    const again = await brokerOf(simulation, second)
+    const again = await brokerOf(simulation.node('broker').world, second)
     assert.equal((await again.createTopic('after'))?.errorCode, 0)
     await rig.start(member)
     await rig.caughtUp()
@@ -102,7 +88,7 @@ test('what a leader without a majority appended is cut off when it comes back', 
     rig.addStatic(3)
     await rig.startAll()
     const first = await rig.active()
-    const client = await brokerOf(simulation, first)
+    const client = await brokerOf(simulation.node('broker').world, first)
     await client.createTopic('kept')
     await rig.caughtUp()
     const alone = rig.memberOf(first)
@@ -111,7 +97,7 @@ test('what a leader without a majority appended is cut off when it comes back', 
     const lost = client.createTopic('lost')
     await rig.until(() => others.some(({ controller }) => controller?.isActive === true), 'the others elect')
     const second = others.find(({ controller }) => controller?.isActive === true)?.controller as Controller
-    const elsewhere = await brokerOf(simulation, second)
+    const elsewhere = await brokerOf(simulation.node('broker').world, second)
     assert.equal((await elsewhere.createTopic('other'))?.errorCode, 0)
     assert.notEqual((await lost)?.errorCode, 0)
     rig.rejoin(alone)
@@ -128,7 +114,7 @@ test('a node that is far behind begins at a snapshot of the leader', async () =>
     rig.addStatic(3, { snapshotBytes: 2000 })
     await rig.startAll()
     const active = await rig.active()
-    const client = await brokerOf(simulation, active)
+    const client = await brokerOf(simulation.node('broker').world, active)
     await rig.caughtUp()
     const behind = rig.members.find(({ controller }) => controller !== active)
     assert.ok(behind !== undefined)
@@ -153,7 +139,7 @@ test('a snapshot that rots on the leader is replaced: who is behind comes up, an
       rig.addStatic(3, { snapshotBytes: 2000 })
       await rig.startAll()
       const active = await rig.active()
-      const client = await brokerOf(simulation, active)
+      const client = await brokerOf(simulation.node('broker').world, active)
       await rig.caughtUp()
       const behind = rig.members.find(({ controller }) => controller !== active)
       assert.ok(behind !== undefined)
@@ -190,7 +176,7 @@ test('no snapshot of before is stored while the log begins anew at one of the le
     rig.addStatic(3, { snapshotBytes: 20_000, snapshotIntervalMs: 20_000 })
     await rig.startAll()
     const active = await rig.active()
-    const client = await brokerOf(simulation, active)
+    const client = await brokerOf(simulation.node('broker').world, active)
     await rig.caughtUp()
     const behind = rig.members.find(({ controller }) => controller !== active)
     assert.ok(behind !== undefined)
@@ -223,7 +209,7 @@ test('a leader waits for the only other voter that is there while that reads a s
     rig.addStatic(3, { snapshotBytes: 50_000 })
     await rig.startAll()
     const active = await rig.active()
-    const client = await brokerOf(simulation, active)
+    const client = await brokerOf(simulation.node('broker').world, active)
     await rig.caughtUp()
     const [behind, dead] = rig.members.filter(({ controller }) => controller !== active)
     assert.ok(behind !== undefined && dead !== undefined)

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Simulation } from '#world/fake/simulation.ts'
 import type { Controller } from './controller.ts'
-import { type Member, QuorumRig } from './testing/quorum-rig.ts'
-import { Client } from './testing/rig.ts'
+import { brokerOf, type Member, simulated } from './testing/quorum-rig.ts'
 
 /** One byte of the log is another; done twice it is whole again. */
 async function rot({ machine }: Member): Promise<void> {
@@ -16,10 +14,9 @@ async function rot({ machine }: Member): Promise<void> {
 }
 
 test('a leader that cannot read its own log lets another one lead', async () => {
-  const simulation = new Simulation(12)
-  const rig = new QuorumRig(simulation)
-  await simulation.run(
-    (async () => {
+  await simulated(
+    12,
+    async (rig, simulation) => {
       rig.addStatic(3)
       const [ill, ...others] = rig.members
       assert.ok(ill !== undefined)
@@ -33,10 +30,7 @@ test('a leader that cannot read its own log lets another one lead', async () => 
       }
       await rig.caughtUp()
       const first = ill.controller as unknown as Controller
-      const client = await Client.connect(simulation.node('broker').world, first.address)
-      client.clusterId = first.clusterId ?? ''
-      assert.equal((await client.register()).errorCode, 0)
-      await client.heartbeat()
+      const client = await brokerOf(simulation.node('broker').world, first)
       // The others take what it appends, and it does not hear that they did.
       for (const { machine } of others) simulation.network.cut(machine, ill.machine)
       client.createTopic('kept').catch(() => {})
@@ -59,7 +53,7 @@ test('a leader that cannot read its own log lets another one lead', async () => 
       await rot(ill)
       await rig.caughtUp()
       await rig.stopAll()
-    })(),
+    },
     600_000,
   )
 })

@@ -1,9 +1,9 @@
 import { assert } from '#base/assert.ts'
 import type { FakeNode } from '#world/fake/fake-node.ts'
-import type { Simulation } from '#world/fake/simulation.ts'
+import { Simulation } from '#world/fake/simulation.ts'
 import type { ClusterIdentity, ControllerConfig } from '../config.ts'
 import type { Controller } from '../controller.ts'
-import { clusterOf, startController } from './rig.ts'
+import { Client, clusterOf, startController } from './rig.ts'
 
 const PORT = 9093
 const DIRECTORIES = [
@@ -137,6 +137,32 @@ export class QuorumRig {
       await simulation.wait(1)
     }
   }
+}
+
+/** What `run` does happens in a world of its own. */
+export function simulated(
+  seed: number,
+  run: (rig: QuorumRig, simulation: Simulation) => Promise<void>,
+  limitMs?: number,
+): Promise<void> {
+  const simulation = new Simulation(seed)
+  return simulation.run(run(new QuorumRig(simulation), simulation), limitMs)
+}
+
+/** Who talks with a controller as one of its cluster. */
+export async function clientOf(world: FakeNode['world'], controller: Controller): Promise<Client> {
+  const client = await Client.connect(world, controller.address)
+  client.clusterId = controller.clusterId ?? ''
+  return client
+}
+
+/** A broker that is registered and unfenced. */
+export async function brokerOf(world: FakeNode['world'], controller: Controller): Promise<Client> {
+  const broker = await clientOf(world, controller)
+  const { errorCode } = await broker.register()
+  assert(errorCode === 0, `the broker is refused with error ${errorCode}`)
+  await broker.heartbeat()
+  return broker
 }
 
 /** What a controller knows, as records. */

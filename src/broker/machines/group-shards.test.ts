@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ZERO_UUID } from '#base/uuid.ts'
-import { DEFAULT_GROUP_CONFIG } from '#core/group/config.ts'
+import { DEFAULT_GROUP_CONFIG, type GroupConfig } from '#core/group/config.ts'
 import { encodeEntry, offsetCommitValue } from '#core/group/entries.ts'
 import { ProducerStates } from '#core/partition/producers.ts'
 import { stamp } from '#records/batch.ts'
@@ -17,6 +17,7 @@ import { assigned, surroundings } from '../partitions/testing/surroundings.ts'
 import { ShardRunner } from './group-shards.ts'
 
 const TIME = 1_700_000_000_000
+const COMMIT_TIMEOUT_MS = 5000
 
 function batch(key: Buffer, value: Buffer | null): Buffer {
   const builder = new BatchBuilder()
@@ -44,16 +45,42 @@ async function ledPartition(clock: ManualClock, lines: LinesLogger, disk = new M
   return partition
 }
 
+/** Appends a batch, and waits for it. */
+function written(partition: Partition, bytes: Buffer): Promise<unknown> {
+  return new Promise(resolve => partition.produce(bytes, 0, bytes.length, 1, { settle: resolve }))
+}
+
+function shardOf(
+  partition: Partition,
+  clock: ManualClock,
+  lines: LinesLogger,
+  config: Partial<GroupConfig> = {},
+): ShardRunner {
+  return new ShardRunner(partition, {
+    clock,
+    deadlines: new Deadlines(clock),
+    log: lines,
+    config: { ...DEFAULT_GROUP_CONFIG, ...config },
+    commitTimeoutMs: COMMIT_TIMEOUT_MS,
+  })
+}
+
+async function listed(shard: ShardRunner) {
+  const request = { statesFilter: [], typesFilter: [] }
+  const reply = await shard.submit(
+    call => ({ kind: 'ListGroups', call, version: 5, request }),
+    () => () => {},
+  )
+  assert.ok(reply.kind === 'ListGroups')
+  return reply.response.groups ?? []
+}
+
 /** The groups that the shard knows once it answers, or undefined while it does not. */
 async function groupsOf(shard: ShardRunner): Promise<(string | undefined)[] | undefined> {
-  const command = (call: number) => {
-    const request = { statesFilter: [], typesFilter: [] }
-    return { kind: 'ListGroups', call, version: 5, request } as const
-  }
   for (let turn = 0; turn < 20; turn++) {
     await new Promise(setImmediate)
-    const reply = await shard.submit(command, () => () => {}).catch(() => undefined)
-    if (reply?.kind === 'ListGroups') return (reply.response.groups ?? []).map(({ groupId }) => groupId)
+    const groups = await listed(shard).catch(() => undefined)
+    if (groups !== undefined) return groups.map(({ groupId }) => groupId)
   }
   return undefined
 }
@@ -80,17 +107,10 @@ test('records that are no state of groups are left out with a line that says whe
     broken,
     batch(KNOWN.key, KNOWN.value),
   ]) {
-    await new Promise(resolve => partition.produce(each, 0, each.length, 1, { settle: resolve }))
+    await written(partition, each)
   }
 
-  const around = {
-    clock,
-    deadlines: new Deadlines(clock),
-    log: lines,
-    config: DEFAULT_GROUP_CONFIG,
-    commitTimeoutMs: 5000,
-  }
-  const shard = new ShardRunner(partition, around)
+  const shard = shardOf(partition, clock, lines)
   assert.deepEqual(await groupsOf(shard), ['known'])
   const complaints = lines.lines.filter(line => line.startsWith('error '))
   assert.deepEqual(
@@ -115,14 +135,7 @@ test('what an earlier leader appended and is not stored yet is waited for', asyn
   partition.produce(appended, 0, appended.length, -1, { settle: () => {} })
   partition.become(assigned(1, { leader: -1 }), TERMS)
   partition.become(assigned(2), TERMS)
-  const around = {
-    clock,
-    deadlines: new Deadlines(clock),
-    log: lines,
-    config: DEFAULT_GROUP_CONFIG,
-    commitTimeoutMs: 5000,
-  }
-  const shard = new ShardRunner(partition, around)
+  const shard = shardOf(partition, clock, lines)
   assert.equal(await groupsOf(shard), undefined)
   slow.resolve()
   for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
@@ -139,14 +152,12 @@ test('an answer that rests for too long is refused when its deadline comes, what
   const partition = await ledPartition(clock, lines, disk)
   const never = Promise.withResolvers<never>()
   disk.open = () => never.promise
-  const commitTimeoutMs = 5000
-  const around = { clock, deadlines: new Deadlines(clock), log: lines, config: DEFAULT_GROUP_CONFIG, commitTimeoutMs }
-  const shard = new ShardRunner(partition, around)
+  const shard = shardOf(partition, clock, lines)
   assert.deepEqual(await groupsOf(shard), [])
   clock.now = () => TIME
   // Such a time as a clock of high resolution says.
   clock.time = 1 / 3
-  assert.ok(clock.time + commitTimeoutMs - commitTimeoutMs < clock.time)
+  assert.ok(clock.time + COMMIT_TIMEOUT_MS - COMMIT_TIMEOUT_MS < clock.time)
   const request = {
     groupId: 'g',
     generationIdOrMemberEpoch: -1,
@@ -165,7 +176,7 @@ test('an answer that rests for too long is refused when its deadline comes, what
     call => ({ kind: 'OffsetCommit', call, version: 8, request }),
     () => () => {},
   )
-  clock.advance(commitTimeoutMs)
+  clock.advance(COMMIT_TIMEOUT_MS)
   await assert.rejects(committed, { code: 'COORDINATOR_NOT_AVAILABLE' })
   shard.stop()
 })
@@ -205,14 +216,7 @@ test('offsets of transactions count once these are committed, and not before wha
   await before.log.close()
 
   const partition = await ledPartition(clock, lines, disk)
-  const deadlines = new Deadlines(clock)
-  const shard = new ShardRunner(partition, {
-    clock,
-    deadlines,
-    log: lines,
-    config: DEFAULT_GROUP_CONFIG,
-    commitTimeoutMs: 5000,
-  })
+  const shard = shardOf(partition, clock, lines)
   assert.deepEqual(await groupsOf(shard), ['g'])
   const request = { groupId: 'g', memberId: null, memberEpoch: -1, topics: null }
   const reply = await shard.submit(
@@ -232,17 +236,8 @@ test('while too few are in sync what would be written is refused, and the log is
   const clock = new ManualClock()
   const lines = new LinesLogger()
   const partition = await ledPartition(clock, lines)
-  await new Promise(resolve =>
-    partition.produce(batch(KNOWN.key, KNOWN.value), 0, batch(KNOWN.key, KNOWN.value).length, 1, { settle: resolve }),
-  )
-  const config = { ...DEFAULT_GROUP_CONFIG, initialRebalanceDelayMs: 100 }
-  const shard = new ShardRunner(partition, {
-    clock,
-    deadlines: new Deadlines(clock),
-    log: lines,
-    config,
-    commitTimeoutMs: 5000,
-  })
+  await written(partition, batch(KNOWN.key, KNOWN.value))
+  const shard = shardOf(partition, clock, lines, { initialRebalanceDelayMs: 100 })
   assert.deepEqual(await groupsOf(shard), ['known'])
   const join = (memberId: string) =>
     shard.submit(
@@ -274,12 +269,7 @@ test('while too few are in sync what would be written is refused, and the log is
   const end = partition.log.nextOffset
   clock.advance(10_000)
   // What it knows is known still: it was not thrown away.
-  const ask = { statesFilter: [], typesFilter: [] }
-  const listed = await shard.submit(
-    call => ({ kind: 'ListGroups', call, version: 5, request: ask }),
-    () => () => {},
-  )
-  assert.equal(listed.kind === 'ListGroups' ? listed.response.groups?.[0]?.groupState : '', 'PreparingRebalance')
+  assert.equal((await listed(shard))[0]?.groupState, 'PreparingRebalance')
   assert.equal(partition.log.nextOffset, end)
   assert.ok(!lines.lines.some(line => line.includes('could not be written')))
 
@@ -296,16 +286,8 @@ test('what is told while too few are in sync is written down soon after enough a
   const partition = await ledPartition(clock, lines)
   const value = offsetCommitValue({ offset: 1, metadata: '', commitTimestamp: TIME })
   const entry = encodeEntry({ kind: 'OffsetCommit', group: 'g', topic: 'gone', partition: 0, value })
-  const committed = batch(entry.key, entry.value)
-  await new Promise(resolve => partition.produce(committed, 0, committed.length, 1, { settle: resolve }))
-  const around = {
-    clock,
-    deadlines: new Deadlines(clock),
-    log: lines,
-    config: DEFAULT_GROUP_CONFIG,
-    commitTimeoutMs: 5000,
-  }
-  const shard = new ShardRunner(partition, around)
+  await written(partition, batch(entry.key, entry.value))
+  const shard = shardOf(partition, clock, lines)
   assert.deepEqual(await groupsOf(shard), ['g'])
   const end = partition.log.nextOffset
   partition.become(assigned(0, { partitionEpoch: 1, replicas: [1, 2], isr: [1] }), { minInSync: 2 })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ChannelError } from '#network/channel.ts'
 import { NO_DISK_FAULTS } from '#world/fake/fake-disk.ts'
-import { Simulation } from '#world/fake/simulation.ts'
-import { Client, startController } from './testing/rig.ts'
+import type { Simulation } from '#world/fake/simulation.ts'
+import { Client, inAll, startController } from './testing/rig.ts'
 
 const SEEDS = Number(process.env.TIDEMARK_SEEDS ?? 25)
 const LIVES = 5
@@ -60,15 +60,7 @@ async function live(simulation: Simulation): Promise<number> {
 }
 
 test(`acknowledged metadata survives kills, power cuts and a failing disk: ${SEEDS} seeds`, async t => {
-  let acknowledged = 0
-  for (let seed = 1; seed <= SEEDS; seed++) {
-    const simulation = new Simulation(seed)
-    try {
-      acknowledged += await simulation.run(live(simulation))
-    } catch (error) {
-      throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : error}`, { cause: error })
-    }
-  }
+  const acknowledged = await inAll(SEEDS, live)
   t.diagnostic(`${acknowledged} topics in ${SEEDS * LIVES} lives`)
   assert.ok(acknowledged > SEEDS)
 })

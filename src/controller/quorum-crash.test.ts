@@ -3,11 +3,11 @@ import { test } from 'node:test'
 import { ChannelError } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import { NO_DISK_FAULTS } from '#world/fake/fake-disk.ts'
-import { Simulation } from '#world/fake/simulation.ts'
+import type { Simulation } from '#world/fake/simulation.ts'
 import { brokerOf, clientOf, QuorumRig, recordsOf, simulated } from './testing/quorum-rig.ts'
+import { inAll } from './testing/rig.ts'
 
 const SEEDS = Number(process.env.TIDEMARK_SEEDS ?? 5)
-const FIRST = Number(process.env.TIDEMARK_SEED ?? 1)
 const ROUNDS = 6
 
 /** Three of a fixed list, or one that the others join. */
@@ -110,15 +110,7 @@ async function live(simulation: Simulation): Promise<number> {
 }
 
 test(`a quorum that is troubled at any moment keeps what it acknowledged: ${SEEDS} seeds`, async t => {
-  let acknowledged = 0
-  for (let seed = FIRST; seed < FIRST + SEEDS; seed++) {
-    const simulation = new Simulation(seed)
-    try {
-      acknowledged += await simulation.run(live(simulation))
-    } catch (error) {
-      throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : error}`, { cause: error })
-    }
-  }
+  const acknowledged = await inAll(SEEDS, live)
   t.diagnostic(`${acknowledged} topics in ${SEEDS * ROUNDS} rounds`)
   assert.ok(acknowledged > SEEDS)
 })

@@ -6,6 +6,7 @@ import { Channel } from '#network/channel.ts'
 import { API } from '#protocol/apis.ts'
 import type { MessageOf } from '#protocol/schema.ts'
 import { batchesOf, lastOffset, leaderEpoch } from '#records/batch.ts'
+import { Simulation } from '#world/fake/simulation.ts'
 import type { Address, World } from '#world/world.ts'
 import type { ClusterIdentity, ControllerConfig } from '../config.ts'
 import { Controller } from '../controller.ts'
@@ -198,4 +199,19 @@ export class Client {
       }
     }
   }
+}
+
+/** Lives once with each of so many seeds, from TIDEMARK_SEED on; what they come to together. */
+export async function inAll(seeds: number, live: (simulation: Simulation) => Promise<number>): Promise<number> {
+  const first = Number(process.env.TIDEMARK_SEED ?? 1)
+  let sum = 0
+  for (let seed = first; seed < first + seeds; seed++) {
+    const simulation = new Simulation(seed)
+    try {
+      sum += await simulation.run(live(simulation))
+    } catch (error) {
+      throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : error}`, { cause: error })
+    }
+  }
+  return sum
 }

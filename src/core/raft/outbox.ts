@@ -19,20 +19,26 @@ function isSame(a: QuorumState, b: QuorumState): boolean {
   )
 }
 
-/** The answer to a call whose promise could not be stored. */
-function failed(answer: RaftAnswer): RaftAnswer {
-  const errorCode = ErrorCode.KAFKA_STORAGE_ERROR
+/**
+ * The answer to a call whose promise could not be stored. It names no epoch that this node may not know after a restart:
+ * whoever believed it would take its leader of then for an old one.
+ */
+function failed(answer: RaftAnswer, { leaderEpoch }: QuorumState): RaftAnswer {
+  const refused = { errorCode: ErrorCode.KAFKA_STORAGE_ERROR, leaderId: -1, leaderEpoch }
   switch (answer.kind) {
     case 'vote':
-      return { kind: 'vote', answer: { ...answer.answer, errorCode, granted: false } }
+      return { kind: 'vote', answer: { ...answer.answer, ...refused, granted: false } }
     case 'fetch':
-      return { kind: 'fetch', answer: { ...answer.answer, errorCode } }
+      return { kind: 'fetch', answer: { ...answer.answer, ...refused } }
     case 'begin-epoch':
     case 'end-epoch':
     case 'update-voter':
-      return { kind: answer.kind, answer: { ...answer.answer, errorCode } }
+      return { kind: answer.kind, answer: { ...answer.answer, ...refused } }
     default:
-      return { kind: answer.kind, answer: { errorCode, message: 'the disk of this controller fails' } }
+      return {
+        kind: answer.kind,
+        answer: { errorCode: refused.errorCode, message: 'the disk of this controller fails' },
+      }
   }
 }
 
@@ -49,9 +55,12 @@ export class Outbox {
   /** What the file holds or will hold; undefined when that is not known. */
   #asked: QuorumState | undefined
   #touched = false
+  /** What the file holds for certain, or something later. */
+  #stored: QuorumState
 
   constructor(stored: QuorumState) {
     this.#asked = stored
+    this.#stored = stored
   }
 
   push(effect: RaftEffect): void {
@@ -75,6 +84,7 @@ export class Outbox {
   stored(state: QuorumState): void {
     const index = this.#storing.indexOf(state)
     if (index < 0) return
+    this.#stored = state
     const done = new Set(this.#storing.splice(0, index + 1))
     const held = this.#held
     this.#held = []
@@ -92,7 +102,7 @@ export class Outbox {
     this.#touched = false
     for (const { effect } of this.#held) {
       if (effect.kind === 'send') drop(effect.request)
-      else if (effect.kind === 'answer') this.#released.push({ ...effect, answer: failed(effect.answer) })
+      else if (effect.kind === 'answer') this.#released.push({ ...effect, answer: failed(effect.answer, this.#stored) })
     }
     this.#held = []
   }
@@ -114,7 +124,7 @@ export class Outbox {
     for (const effect of effects) {
       if (behind === undefined || !this.mustWait(effect)) out.push(effect)
       else if (effect.kind === 'answer' && this.#held.length >= HELD_MAX) {
-        out.push({ ...effect, answer: failed(effect.answer) })
+        out.push({ ...effect, answer: failed(effect.answer, this.#stored) })
       } else this.#held.push({ behind, effect })
     }
     return out

@@ -103,6 +103,13 @@ export class Member {
     return true
   }
 
+  /** It does without a folder in this life: where that is there again, or another in its place, the next start is unclean. */
+  get lacksFolder(): boolean {
+    const broker = this.#running?.broker
+    const { logDirs = [] } = broker?.metadata.image.broker(this.id) ?? {}
+    return logDirs.length > 0 && logDirs.length < this.folders.length
+  }
+
   get address(): Address {
     return { host: nameOf(this.id), port: PORT }
   }

@@ -229,7 +229,8 @@ class Play implements Scene, Serving {
 
   /** The next power cut may come when nothing that this one took is missing anywhere. */
   async #whenInSync(member: Member): Promise<void> {
-    while (!this.over && (member.failing > 0 || !member.isInSync)) await this.simulation.wait(200)
+    const isWell = (): boolean => member.failing === 0 && member.isInSync && !member.lacksFolder
+    while (!this.over && !isWell()) await this.simulation.wait(200)
     if (this.#lossy === member) this.#lossy = undefined
   }
 

@@ -261,7 +261,8 @@ export class Partition implements ReplicaOwner {
   ): boolean {
     const leading = this.#leading
     if (leading === undefined || !leading.replicas.hosts(replica)) return false
-    leading.step({ kind: 'followerFetched', replica, offset, startOffset, brokerEpoch, contact })
+    const leaderStart = this.log.startOffset
+    leading.step({ kind: 'followerFetched', replica, offset, startOffset, leaderStart, brokerEpoch, contact })
     this.startWatchers.tell()
     return true
   }

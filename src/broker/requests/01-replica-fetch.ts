@@ -238,8 +238,10 @@ export class ReplicaFetchCall implements PlacesListener {
    * watermark travels with the next records.
    */
   #hasUrgentNews(asked: FetchedPartition, partition: Partition): boolean {
-    if (asked.sentHighWatermark < 0) return false
-    if (asked.sentLogStart !== partition.log.startOffset) return true
+    const { startOffset } = partition.log
+    // One that still has what is deleted here is let in once it has heard of that.
+    if (asked.sentHighWatermark < 0) return asked.followerLogStart >= 0 && asked.followerLogStart < startOffset
+    if (asked.sentLogStart !== startOffset) return true
     return asked.sentHighWatermark !== partition.highWatermark && this.#broker.followersServeConsumers
   }
 

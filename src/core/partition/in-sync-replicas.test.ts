@@ -19,7 +19,7 @@ function withFollower(): InSyncReplicas {
   return new InSyncReplicas(options, 100)
 }
 
-const AT_END = { offset: 100, startOffset: 0, brokerEpoch: 9 }
+const AT_END = { offset: 100, startOffset: 0, leaderStart: 0, brokerEpoch: 9 }
 
 test('a follower at rest was caught up when its session fetched last, however long ago it was named', () => {
   const replicas = withFollower()
@@ -64,6 +64,19 @@ test('whom the controller takes out is waited for again only once it fetches', (
   assert.equal(replicas.heldByAll(115, 41), 110)
   assert.deepEqual(
     replicas.propose(110, 110, 42)?.isr.map(({ brokerId }) => brokerId),
+    [1, 2],
+  )
+})
+
+test('who has yet to delete what the leader deleted is not let in: as the next leader it would show that again', () => {
+  const replicas = withFollower()
+  replicas.assigned([1, 2], [1], 2, 5)
+  const at = { ...AT_END, startOffset: 40, leaderStart: 90 }
+  replicas.fetched(2, at, 100, 10)
+  assert.equal(replicas.propose(100, 100, 10), undefined)
+  replicas.fetched(2, { ...at, startOffset: 90 }, 100, 20)
+  assert.deepEqual(
+    replicas.propose(100, 100, 20)?.isr.map(({ brokerId }) => brokerId),
     [1, 2],
   )
 })

@@ -49,6 +49,8 @@ interface Follower {
   contact: FetchContact | undefined
   endOffset: Offset
   startOffset: Offset
+  /** Its log begins where the leader's did at that fetch, or above. Of one that does not tell it is believed. */
+  hasDeleted: boolean
   brokerEpoch: number
   fetchedAt: Millis
   /** The leader's end when it fetched last. */
@@ -174,7 +176,12 @@ export class InSyncReplicas {
   /** Notes a fetch. True when the follower holds more, or less, than before. Of a stranger nothing is noted. */
   fetched(
     id: NodeId,
-    at: { readonly offset: Offset; readonly startOffset: Offset; readonly brokerEpoch: number },
+    at: {
+      readonly offset: Offset
+      readonly startOffset: Offset
+      readonly leaderStart: Offset
+      readonly brokerEpoch: number
+    },
     leaderEnd: Offset,
     now: Millis,
     contact?: FetchContact,
@@ -191,6 +198,7 @@ export class InSyncReplicas {
     const moved = follower.endOffset !== at.offset || follower.brokerEpoch !== at.brokerEpoch
     follower.endOffset = at.offset
     follower.startOffset = at.startOffset
+    follower.hasDeleted = at.startOffset < 0 || at.startOffset >= at.leaderStart
     follower.brokerEpoch = at.brokerEpoch
     return moved
   }
@@ -344,6 +352,8 @@ export class InSyncReplicas {
   #mayJoin(follower: Follower, highWatermark: Offset): boolean {
     if (this.#isr.includes(follower.id)) return false
     if (follower.endOffset < highWatermark || follower.endOffset < this.#epochStart) return false
+    // Leading, it would show again what was deleted while it was away: those who deleted waited for who was there.
+    if (!follower.hasDeleted) return false
     return this.#isEligible(follower)
   }
 
@@ -370,6 +380,7 @@ function unknownFollower(id: NodeId): Follower {
     contact: undefined,
     endOffset: -1,
     startOffset: -1,
+    hasDeleted: false,
     brokerEpoch: -1,
     fetchedAt: NEVER,
     leaderEndThen: -1,

@@ -173,7 +173,7 @@ test('every produce is answered once, offsets are dense, the watermark never fal
 const THREE = { replicas: [1, 2, 3], isr: [1, 2, 3], minInSync: 2 }
 
 function fetched(of: PartitionLeader<number>, replica: number, offset: number, now = 0, brokerEpoch = 100) {
-  return of.step({ kind: 'followerFetched', replica, offset, startOffset: 0, brokerEpoch }, now)
+  return of.step({ kind: 'followerFetched', replica, offset, startOffset: 0, leaderStart: 0, brokerEpoch }, now)
 }
 
 test('acks=all waits for all in sync; who left counts until the controller said so', () => {

@@ -41,6 +41,8 @@ export type LeaderEvent<Token> =
       readonly replica: NodeId
       readonly offset: Offset
       readonly startOffset: Offset
+      /** Where this leader's own log starts. */
+      readonly leaderStart: Offset
       /** As the follower said it; -1 where it did not. */
       readonly brokerEpoch: number
       /** Of the session that fetches on behalf of it without naming it again. */

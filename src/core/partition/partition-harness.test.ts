@@ -283,6 +283,7 @@ export abstract class PartitionSimulation<R extends Replica> {
       replica: from,
       offset: position.offset,
       startOffset: 0,
+      leaderStart: 0,
       brokerEpoch: epoch,
     } as const
     this.lead(replica, leader.step(event, this.now))

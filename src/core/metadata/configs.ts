@@ -84,7 +84,7 @@ function alterOne(
   return DONE
 }
 
-/** Who was eligible by the old number may not be by a lower one; by a higher one they are as before. */
+/** Who was eligible by the old number may not be by a lower one, if that is enough now; by a higher one they are as before. */
 function minIsrChanged(
   state: ControllerState,
   { resourceType, resourceName }: AlteredResource,
@@ -94,13 +94,17 @@ function minIsrChanged(
   const ofTopic = resourceType === CONFIG_RESOURCE.TOPIC
   const topicName = ofTopic ? resourceName : ''
   // One broker's own, which is only ever taken away.
-  if (!ofTopic && resourceName !== '') return withoutEligible(state, '')
+  if (!ofTopic && resourceName !== '') return withoutEligible(state, '', () => 0)
   const before = minIsrOf(state.image.config(CONFIG_RESOURCE.TOPIC, topicName), brokerConfigs)
   const after = ofTopic
     ? minIsrOf(overrides, brokerConfigs)
     : minIsrOf(new Map(), brokerConfigs.with({ dynamicDefault: overrides }))
   if (after === before) return []
-  return after > before ? withNewEpochs(state, topicName) : withoutEligible(state, topicName)
+  if (after > before) return withNewEpochs(state, topicName)
+  const broker = ofTopic ? brokerConfigs : brokerConfigs.with({ dynamicDefault: overrides })
+  return withoutEligible(state, topicName, ({ name }) =>
+    minIsrOf(ofTopic ? overrides : state.image.config(CONFIG_RESOURCE.TOPIC, name), broker),
+  )
 }
 
 function minIsrOf(overrides: Overrides, broker: BrokerConfigs): number {
@@ -133,24 +137,32 @@ export function withNewEpochs(state: ControllerState, topicName: string): Metada
 }
 
 /**
- * Forgets who is eligible in one topic, or in all if the name is empty. Kafka does so in every partition; in one without
- * a leader it would leave nobody who can ever lead again, so there those who are eligible stay.
+ * Forgets who is eligible in one topic, or in all if the name is empty: where as many are in sync as are enough now, they
+ * may commit what those who left do not have. Kafka forgets in every partition; where those in sync are still too few all
+ * that was committed is in those who are eligible, and perhaps in nobody else who lives.
  */
-function withoutEligible(state: ControllerState, topicName: string): MetadataRecord[] {
+function withoutEligible(
+  state: ControllerState,
+  topicName: string,
+  minIsr: (topic: TopicImage) => number,
+): MetadataRecord[] {
   const { metadataVersion } = state
-  const topics = topicsOf(state, topicName)
-  if (topics.every(({ partitions }) => partitions.every(({ isr }) => isr.length > 0))) {
-    return [metadataRecord('ClearElr', metadataVersion, { topicName })]
-  }
   const records: MetadataRecord[] = []
-  for (const { id: topicId, partitions } of topics) {
-    for (const [partitionId, { isr, eligibleLeaderReplicas, lastKnownElr }] of partitions.entries()) {
-      if (isr.length === 0 || eligibleLeaderReplicas.length + lastKnownElr.length === 0) continue
-      const none = { eligibleLeaderReplicas: [], lastKnownElr: [] }
-      records.push(metadataRecord('PartitionChange', metadataVersion, { partitionId, topicId, ...none }))
+  let anyStays = false
+  for (const topic of topicsOf(state, topicName)) {
+    const enough = minIsr(topic)
+    for (const [partitionId, partition] of topic.partitions.entries()) {
+      const { isr, replicas, eligibleLeaderReplicas, lastKnownElr } = partition
+      if (eligibleLeaderReplicas.length + lastKnownElr.length === 0) continue
+      if (isr.length === 0 || isr.length < Math.min(enough, replicas.length)) {
+        anyStays = true
+        continue
+      }
+      const none = { topicId: topic.id, eligibleLeaderReplicas: [], lastKnownElr: [] }
+      records.push(metadataRecord('PartitionChange', metadataVersion, { partitionId, ...none }))
     }
   }
-  return records
+  return anyStays ? records : [metadataRecord('ClearElr', metadataVersion, { topicName })]
 }
 
 export function configRecords(

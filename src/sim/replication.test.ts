@@ -237,6 +237,29 @@ test('records are deleted when all replicas have deleted them', async () => {
   })
 })
 
+test('records are deleted only when who may lead next has deleted them, and nobody is let in with them', async () => {
+  const cluster = new Cluster(16)
+  await cluster.run(async () => {
+    const client = await started(cluster)
+    await createTopic(client, { name: 't', assignments: [[1, 2, 3]], configs: { 'min.insync.replicas': '3' } })
+    const producer = new Producer(client)
+    for (let count = 0; count < 4; count++) await producer.send('t', [{ value: `${count}`, partition: 0 }])
+    await until(cluster, 'all are in sync', async () => (await isrOf(client, 't')).length === 3)
+    await cluster.stop('b2')
+    await until(cluster, 'it may lead', async () => (await partitionOf(client, 't')).eligible?.includes(2) === true)
+    const deleting = deleteRecords(client, [{ topic: 't', partition: 0, offset: 3 }])
+    await assert.rejects(deleting, { code: 'REQUEST_TIMED_OUT' })
+    await cluster.start('b2')
+    const again = await deleteRecords(client, [{ topic: 't', partition: 0, offset: 3 }])
+    assert.equal(again[0]?.lowWatermark, 3)
+    for (const name of ['b1', 'b3']) await cluster.stop(name)
+    await until(cluster, 'it leads', async () => (await partitionOf(client, 't')).leader === 2)
+    assert.deepEqual(await valuesOf(client, 't'), ['3'])
+    await producer.close()
+    client.close()
+  })
+})
+
 test('what a group has committed is there when its coordinator dies', async () => {
   const cluster = new Cluster(5)
   await cluster.run(async () => {

@@ -118,10 +118,10 @@ export class Partition implements ReplicaOwner {
     return this.#leading?.nextOffset ?? this.log.nextOffset
   }
 
-  /** The lowest start of the logs of all replicas whose brokers live; only the leader knows. */
-  get lowWatermark(): Offset {
+  /** The lowest start of the logs of all replicas whose brokers live, and of these; only the leader knows. */
+  lowWatermark(others: readonly NodeId[]): Offset {
     const { startOffset } = this.log
-    return this.#leading?.replicas.lowestStart(startOffset) ?? startOffset
+    return this.#leading?.replicas.lowestStart(startOffset, others) ?? startOffset
   }
 
   /** Who is in sync, in the eyes of the leader that this is; nobody where it is not. */

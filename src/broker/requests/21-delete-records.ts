@@ -11,7 +11,8 @@ import { gathered } from './gathered.ts'
 /**
  * DeleteRecords (21), versions 0-2. Moves the start of a log; -1 is the high watermark.
  * - Answered when the new start is written down: Kafka does that once a minute, and a crash before brings records back.
- * - And when the replicas of all brokers that live have deleted as much; else REQUEST_TIMED_OUT.
+ * - And when the replicas of all brokers that live have deleted as much, and those that may lead once they live again
+ *   (KIP-966), which Kafka does not wait for; else REQUEST_TIMED_OUT. Others delete it before they are in sync again.
  * - A start that cannot be written down: KAFKA_STORAGE_ERROR, but NONE on a full disk, which deleting must be able to cure.
  * - A partition that is named twice counts as it is named last.
  * - Beyond the high watermark or below -1: OFFSET_OUT_OF_RANGE. A topic that is only compacted: POLICY_VIOLATION.
@@ -68,12 +69,16 @@ async function deleteBefore(
   }
   // Who leads by now may have deleted nothing yet, and only a leader knows of the others.
   if (!partition.leads) return 'NOT_LEADER_OR_FOLLOWER'
-  return partition.lowWatermark >= startOffset
-    ? partition.lowWatermark
-    : await gone(broker, partition, startOffset, timeoutMs)
+  const lowest = lowWatermark(broker, partition)
+  return lowest >= startOffset ? lowest : await gone(broker, partition, startOffset, timeoutMs)
 }
 
-/** Waits until all replicas whose brokers live have deleted what lies below. */
+function lowWatermark({ metadata }: Broker, partition: Partition): Offset {
+  const { eligibleLeaderReplicas = [] } = metadata.image.partition(partition.topicId, partition.index) ?? {}
+  return partition.lowWatermark(eligibleLeaderReplicas)
+}
+
+/** Waits until all who have to have deleted what lies below. */
 function gone(broker: Broker, partition: Partition, below: Offset, timeoutMs: number): Promise<number | ErrorName> {
   return new Promise(resolve => {
     const done = (result: number | ErrorName) => {
@@ -84,8 +89,9 @@ function gone(broker: Broker, partition: Partition, below: Offset, timeoutMs: nu
     const deadline = broker.deadlines.after(timeoutMs, () => done('REQUEST_TIMED_OUT'))
     const watcher: Watcher = {
       moved() {
+        const lowest = lowWatermark(broker, partition)
         if (!partition.leads) done('NOT_LEADER_OR_FOLLOWER')
-        else if (partition.lowWatermark >= below) done(partition.lowWatermark)
+        else if (lowest >= below) done(lowest)
       },
     }
     partition.startWatchers.add(watcher)

@@ -1,4 +1,4 @@
-import type { NodeId, Offset } from '#base/units.ts'
+import type { Millis, NodeId, Offset } from '#base/units.ts'
 import { type Uuid, ZERO_UUID } from '#base/uuid.ts'
 import { ErrorCode } from '#protocol/errors.ts'
 import { CreatePartitionsRequest, CreatePartitionsResponse } from '#protocol/messages/create-partitions.ts'
@@ -19,7 +19,11 @@ const DELETE_TOPICS = { request: DeleteTopicsRequest, response: DeleteTopicsResp
 const CREATE_PARTITIONS = { request: CreatePartitionsRequest, response: CreatePartitionsResponse }
 const DELETE_RECORDS = { request: DeleteRecordsRequest, response: DeleteRecordsResponse }
 const DESCRIBE_PARTITIONS = { request: DescribeTopicPartitionsRequest, response: DescribeTopicPartitionsResponse }
-const TIMEOUT_MS = 30_000
+
+/** For how long a broker may wait for others: its answer that it waited in vain is to come before the request ends here. */
+function waitsMs({ options }: Client): Millis {
+  return Math.round(0.8 * options.requestTimeoutMs)
+}
 
 /** All topics, by name. */
 export async function listTopics(client: Client): Promise<Topic[]> {
@@ -112,7 +116,7 @@ export async function createTopic(
           configs: Object.entries(topic.configs ?? {}).map(([name, value]) => ({ name, value })),
         },
       ],
-      timeoutMs: TIMEOUT_MS,
+      timeoutMs: waitsMs(client),
       validateOnly: options.validateOnly ?? false,
     },
     { check: ({ topics }) => check(topics[0], `topic "${topic.name}"`) },
@@ -142,7 +146,7 @@ export async function deleteTopic(client: Client, name: string): Promise<void> {
     const { responses } = await client.ask(
       'any',
       DELETE_TOPICS,
-      { topics, topicNames: [name], timeoutMs: TIMEOUT_MS },
+      { topics, topicNames: [name], timeoutMs: waitsMs(client) },
       { check: ({ responses: [first] }) => first?.errorCode === UNKNOWN_ID || check(first, about) },
     )
     client.metadata.forget(name)
@@ -162,7 +166,7 @@ export async function createPartitions(
   await client.ask(
     'any',
     CREATE_PARTITIONS,
-    { topics, timeoutMs: TIMEOUT_MS, validateOnly: options.validateOnly ?? false },
+    { topics, timeoutMs: waitsMs(client), validateOnly: options.validateOnly ?? false },
     { check: ({ results }) => check(results[0], `topic "${name}"`) },
   )
   client.metadata.forget(name)
@@ -178,7 +182,7 @@ export async function deleteRecords(
       name,
       partitions: list.map(({ partition, offset }) => ({ partitionIndex: partition, offset })),
     }))
-    const answer = await leader.ask(DELETE_RECORDS, { topics, timeoutMs: TIMEOUT_MS })
+    const answer = await leader.ask(DELETE_RECORDS, { topics, timeoutMs: waitsMs(client) })
     return answer.topics.flatMap(({ name: topic, partitions: answers }) =>
       answers.map(({ partitionIndex: partition, errorCode, lowWatermark }) => {
         throwIfError(errorCode, `partition ${topic}-${partition}`)

@@ -256,11 +256,12 @@ export class InSyncReplicas {
     this.#epochStart = Math.min(this.#epochStart, endOffset)
   }
 
-  /** The start of what is left anywhere: of all replicas whose broker lives. */
-  lowestStart(own: Offset): Offset {
+  /** The start of what is left anywhere: of all replicas whose broker lives, and of `others` as they were. */
+  lowestStart(own: Offset, others: readonly NodeId[]): Offset {
     let lowest = own
     for (const { id, startOffset } of this.#followers) {
-      if (startOffset < lowest && this.#eligibleEpoch(id) !== undefined) lowest = startOffset
+      const counts = this.#eligibleEpoch(id) !== undefined || others.includes(id)
+      if (startOffset < lowest && counts) lowest = startOffset
     }
     return lowest
   }

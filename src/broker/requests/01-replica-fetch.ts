@@ -240,8 +240,9 @@ export class ReplicaFetchCall implements PlacesListener {
   #hasUrgentNews(asked: FetchedPartition, partition: Partition): boolean {
     const { startOffset } = partition.log
     // One that still has what is deleted here is let in once it has heard of that.
-    if (asked.sentHighWatermark < 0) return asked.followerLogStart >= 0 && asked.followerLogStart < startOffset
-    if (asked.sentLogStart !== startOffset) return true
+    const isBehind = asked.followerLogStart >= 0 && asked.followerLogStart < startOffset
+    if (asked.sentLogStart < 0 ? isBehind : asked.sentLogStart !== startOffset) return true
+    if (asked.sentHighWatermark < 0) return false
     return asked.sentHighWatermark !== partition.highWatermark && this.#broker.followersServeConsumers
   }
 

@@ -92,6 +92,9 @@ test('only who has all, was told all and is in sync rests', () => {
   const rests = (): boolean => isAtRest(place, 2)
   assert.equal(rests(), false)
   place.look = { partition: led.partition, error: undefined, range: undefined, divergingEpoch: undefined }
+  // Named just now: what was told before may have come to nothing.
+  assert.equal(rests(), false)
+  place.asked.sentLogStart = led.log.startOffset
   assert.equal(rests(), true)
   led.inSync = [1]
   assert.equal(rests(), false)

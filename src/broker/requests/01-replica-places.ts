@@ -77,6 +77,8 @@ export class ReplicaPlaces {
       place = new Place(asked, this)
       this.#places.set(asked, place)
     }
+    // Who names it has moved there, and does not believe what was answered to where it was before.
+    asked.sentLogStart = -1
     this.awake.add(place)
   }
 

@@ -19,6 +19,9 @@ import { dial, insist, type Scene, type Serving } from './scene.ts'
 /** A request that came in whole is answered, or its connection closed, within this; a disk hangs for less. */
 const ANSWER_MS_MAX: Millis = 40_000
 
+/** For so long a leader that is cut off may not have heard that a topic is gone. */
+const STALE_MS_MAX: Millis = 120_000
+
 /** Looks at everything that the node serves, over a network without faults. */
 export class Observing {
   readonly #scene: Scene
@@ -73,6 +76,7 @@ export class Observing {
 
   async partition(of: TopicPartition): Promise<void> {
     const { ledger } = this.#scene
+    const began = this.#scene.simulation.schedule.now
     for (;;) {
       const [floor, startFloor] = [ledger.floor(of), ledger.startFloor(of)]
       const isSame = this.#sameLog()
@@ -81,6 +85,14 @@ export class Observing {
       const records = await this.#read(of, start, end)
       if (records === undefined) continue
       if (!isSame()) return
+      if (records.some(record => ledger.wasDropped(record))) {
+        // A leader that is cut off has not heard yet that the topic is gone which had the name before.
+        const forMs = (this.#scene.simulation.schedule.now - began) / 1000
+        holds(forMs < STALE_MS_MAX, `${keyOf(of)}: what is read was deleted with an earlier topic, ${forMs} ms ago`)
+        this.forget()
+        await this.#scene.simulation.wait(100)
+        continue
+      }
       ledger.bounds(of, start, end, floor, startFloor)
       ledger.whole(of, start, end, records)
       return

@@ -60,6 +60,7 @@ class PartitionLedger {
 export class NodeLedger {
   readonly #partitions = new Map<string, PartitionLedger>()
   readonly #sent = new Map<string, Sent>()
+  readonly #dropped = new Set<Sent>()
   readonly #origins = new Map<string, Origin>()
   readonly #commits = new Map<string, Map<string, Offset>>()
   readonly #producerIds = new Set<number>()
@@ -86,6 +87,13 @@ export class NodeLedger {
   /** A topic is gone, and with it what it promised. */
   drop(topic: string): void {
     for (const key of [...this.#partitions.keys()]) if (key.startsWith(`${topic}-`)) this.#partitions.delete(key)
+    for (const sent of this.#sent.values()) if (sent.topic === topic) this.#dropped.add(sent)
+  }
+
+  /** Whether a record was sent to a topic that is gone, and had the name of one that is there. */
+  wasDropped({ value }: ConsumedRecord): boolean {
+    const sent = this.#sent.get(value?.toString('latin1') ?? '')
+    return sent !== undefined && this.#dropped.has(sent)
   }
 
   origin(name: string): Origin {

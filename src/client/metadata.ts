@@ -50,6 +50,9 @@ interface Known {
   readonly from: Address | undefined
 }
 
+/** Topics whose end is remembered. */
+const GONE_MAX = 1000
+
 /**
  * What the cluster said about itself lately. Topics that were asked for are remembered until they are `maxAgeMs` old. Of
  * a leader in an older epoch than one that was heard of nothing is taken (KIP-320).
@@ -58,6 +61,8 @@ export class Metadata {
   readonly #brokers: Brokers
   readonly #clock: World['clock']
   readonly #maxAgeMs: Millis
+  /** Ids of topics that were deleted by this client, the latest last. */
+  readonly #gone = new Set<Uuid>()
   readonly #topics = new Map<string, Known>()
   #cluster: { brokers: readonly Broker[]; controllerId: NodeId; clusterId: string | null } | undefined
 
@@ -92,6 +97,18 @@ export class Metadata {
 
   forget(name: string): void {
     this.#topics.delete(name)
+  }
+
+  /** A topic is no more: who goes on naming it has not heard yet, and is not believed. */
+  gone(name: string, id: Uuid): void {
+    this.forget(name)
+    if (id === ZERO_UUID) return
+    this.#gone.add(id)
+    if (this.#gone.size <= GONE_MAX) return
+    for (const oldest of this.#gone) {
+      this.#gone.delete(oldest)
+      return
+    }
   }
 
   /** What was said of a topic led nowhere. Whoever said it is asked after all others now, and the leader last of all. */
@@ -137,7 +154,8 @@ export class Metadata {
     const errors = new Map<string, ClientError>()
     for (const each of answer.topics) {
       const name = each.name ?? ''
-      const error = brokerError(each.errorCode, `topic "${name}"`)
+      const errorCode = this.#gone.has(each.topicId) ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION : each.errorCode
+      const error = brokerError(errorCode, `topic "${name}"`)
       if (error !== undefined) {
         errors.set(name, error)
         // Not used until somebody says more. Its epochs are kept: who has not heard of the topic may only be late, and who is

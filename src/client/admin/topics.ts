@@ -137,11 +137,11 @@ export async function createTopic(
  */
 export async function deleteTopic(client: Client, name: string): Promise<void> {
   const about = `topic "${name}"`
-  for (let unknown: Uuid | undefined; ; ) {
+  for (let isAgain = false; ; isAgain = true) {
     const { topics: found } = await client.retrying(() => client.metadata.refresh([name]))
     const topicId = found[0]?.id ?? ZERO_UUID
-    // Who was asked for the id may have been late; what is named once more is no more.
-    if (topicId === unknown) throw missing(about)
+    // Who was asked for the id may have been late. By its name it might be one that somebody made meanwhile.
+    if (isAgain && topicId === ZERO_UUID) throw missing(about)
     const topics = [topicId === ZERO_UUID ? { name } : { name: null, topicId }]
     const { responses } = await client.ask(
       'any',
@@ -149,9 +149,8 @@ export async function deleteTopic(client: Client, name: string): Promise<void> {
       { topics, topicNames: [name], timeoutMs: waitsMs(client) },
       { check: ({ responses: [first] }) => first?.errorCode === UNKNOWN_ID || check(first, about) },
     )
-    client.metadata.forget(name)
+    client.metadata.gone(name, topicId)
     if (responses[0]?.errorCode !== UNKNOWN_ID) return
-    unknown = topicId
   }
 }
 

@@ -36,6 +36,8 @@ const IMPATIENT = { connectTimeoutMs: 500, requestTimeoutMs: 1000 }
 const HANG_MS_MAX: Millis = 20_000
 /** When nobody can dial one it may be the active controller's: another one is elected, and sees that it cannot be dialled. */
 const WALL_MS_MAX: Millis = 20_000
+/** A disk that hung is not believed at once to be well, the longer the more often it did (DiskWatch): till then it is out. */
+const BELIEVED_MS_MAX = 65_000
 /** When one of its folders fails it is given up first; who follows there keeps others waiting for as long as it may lag. */
 const FOLDER_MS_MAX: Millis = 45_000
 const LOOKS_EVERY_MS: Millis = 20
@@ -371,6 +373,7 @@ class Play implements Scene, Serving {
     }
     member.node.disk.unhang(random.chance(0.3) ? 'fail' : 'go-on')
     client.close()
+    await this.simulation.wait(BELIEVED_MS_MAX)
   }
 
   /** In a healthy cluster nobody can dial one node, though it dials the others: whatever it led others lead. */

@@ -202,9 +202,12 @@ export class Administering {
       () => deleteTopic(client, name),
       ({ code }) => code === 'UNKNOWN_TOPIC_OR_PARTITION',
     )
+    // Who has deleted it does not believe that it is there.
+    const other = await dial(this.#scene, this.#node, random)
     await eventually(this.#scene, `topic ${name} was deleted and is there`, SETTLES_MS, async () => {
-      const known = await insist(this.#scene, random, () => listTopics(client))
+      const known = await insist(this.#scene, random, () => listTopics(other))
       return !(known instanceof ClientError) && known.every(each => each.name !== name)
     })
+    other.close()
   }
 }

@@ -137,11 +137,11 @@ export async function createTopic(
  */
 export async function deleteTopic(client: Client, name: string): Promise<void> {
   const about = `topic "${name}"`
-  for (let isAgain = false; ; isAgain = true) {
+  for (let unknown: Uuid | undefined; ; ) {
     const { topics: found } = await client.retrying(() => client.metadata.refresh([name]))
     const topicId = found[0]?.id ?? ZERO_UUID
     // Who was asked for the id may have been late. By its name it might be one that somebody made meanwhile.
-    if (isAgain && topicId === ZERO_UUID) throw missing(about)
+    if (unknown !== undefined && (topicId === unknown || topicId === ZERO_UUID)) throw missing(about)
     const topics = [topicId === ZERO_UUID ? { name } : { name: null, topicId }]
     const { responses } = await client.ask(
       'any',
@@ -149,8 +149,13 @@ export async function deleteTopic(client: Client, name: string): Promise<void> {
       { topics, topicNames: [name], timeoutMs: waitsMs(client) },
       { check: ({ responses: [first] }) => first?.errorCode === UNKNOWN_ID || check(first, about) },
     )
-    client.metadata.gone(name, topicId)
-    if (responses[0]?.errorCode !== UNKNOWN_ID) return
+    if (responses[0]?.errorCode !== UNKNOWN_ID) {
+      client.metadata.gone(name, topicId)
+      return
+    }
+    // A controller that is cut off may not have heard of it: that alone is no reason never to believe in it again.
+    client.metadata.forget(name)
+    unknown = topicId
   }
 }
 

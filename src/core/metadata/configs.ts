@@ -96,15 +96,14 @@ function minIsrChanged(
   // One broker's own, which is only ever taken away.
   if (!ofTopic && resourceName !== '') return withoutEligible(state, '', () => 0)
   const before = minIsrOf(state.image.config(CONFIG_RESOURCE.TOPIC, topicName), brokerConfigs)
-  const after = ofTopic
-    ? minIsrOf(overrides, brokerConfigs)
-    : minIsrOf(new Map(), brokerConfigs.with({ dynamicDefault: overrides }))
-  if (after === before) return []
-  if (after > before) return withNewEpochs(state, topicName)
   const broker = ofTopic ? brokerConfigs : brokerConfigs.with({ dynamicDefault: overrides })
-  return withoutEligible(state, topicName, ({ name }) =>
-    minIsrOf(ofTopic ? overrides : state.image.config(CONFIG_RESOURCE.TOPIC, name), broker),
-  )
+  const afterOf = (topic: string): number =>
+    minIsrOf(ofTopic ? overrides : state.image.config(CONFIG_RESOURCE.TOPIC, topic), broker)
+  const after = afterOf(topicName)
+  if (after === before) return []
+  return after > before
+    ? withNewEpochs(state, topicName)
+    : withoutEligible(state, topicName, ({ name }) => afterOf(name))
 }
 
 function minIsrOf(overrides: Overrides, broker: BrokerConfigs): number {
